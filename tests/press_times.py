@@ -3,8 +3,9 @@
 python -m tests.press_times BOOK [SLOWER]     a folder with HTML, and how many times slower the
                                               processor is made (1)
 
-The browser counts them, in steps of 8 ms. They mean something on a computer with nothing else to
-do, so no test asks for them: tests/browser/test_press.py counts processor time instead.
+A page is as a reader has it: what is far from the screen is not laid out. The browser counts
+them, in steps of 8 ms. They mean something on a computer with nothing else to do, so no test asks
+for them: tests/browser/test_press.py counts processor time instead.
 """
 
 import sys
@@ -15,7 +16,6 @@ from typing import NamedTuple
 from playwright.sync_api import Browser, Locator, Page
 
 from book.paper.browser import launched
-from tests.browser.conftest import LAY_OUT
 
 MOST_MS = 100
 SHOWN = 20  # the slowest
@@ -68,7 +68,6 @@ def measured(browser: Browser, book: Path, slower: float) -> Iterator[Press]:
         tab = browser.new_page(viewport={"width": 1280, "height": 900})
         tab.goto(path.resolve().as_uri())
         tab.wait_for_selector("html[data-ready]", state="attached")
-        tab.evaluate(LAY_OUT)
         tab.evaluate(WATCH)
         session = tab.context.new_cdp_session(tab)
         session.send("Emulation.setCPUThrottlingRate", {"rate": slower})

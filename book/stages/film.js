@@ -7,7 +7,7 @@
   const { element, svg } = Stage;
   const NAMES = { softmax: "Softmax", linear: "Linear" };
   const KINDS = { greedy: "The most likely letter each time", sampled: "Letters drawn by their probability" };
-  const CELL = 10, DIGITS = 36;
+  const CELL = 10, SQUARE = "h9.2v9.2h-9.2z", DIGITS = 36;
 
   const minutes = (model, i) => (model.updates[i] * model.seconds) / 60;
   const round = (value) => Number(value.toFixed(value < 1 ? 2 : 1));
@@ -45,21 +45,22 @@
     `Layer ${layer + 1}, head ${place + 1}, ${fades ? "fades" : "sees far"}`;
 
   /* A model's side: what it writes, and its map, with a row for each letter and a square for each
-     earlier one. */
+     earlier one. A path holds all squares of one shade. */
   function sideOf(model, looked) {
-    const triangle = [...looked].flatMap((_, row) =>
-      Array.from({ length: row + 1 }, (_, column) => [row, column])
+    const squares = [...looked].flatMap((_, row) =>
+      Array.from({ length: row + 1 }, (_, column) => `M${column * CELL} ${row * CELL}${SQUARE}`)
     );
     const state = element("p"), peak = quiet();
     const texts = Stage.mapped(KINDS, () => element("p", { class: "film-text", dir: "ltr" }));
-    const cells = triangle.map(([row, column]) =>
-      svg("rect", { x: column * CELL, y: row * CELL, width: CELL - 0.8, height: CELL - 0.8 })
+    const shades = Array.from(
+      { length: DIGITS },
+      (_, digit) => svg("path", { "fill-opacity": (0.03 + (0.97 * digit) / (DIGITS - 1)).toFixed(3) }),
     );
     const size = (looked.length + 1.5) * CELL;
     const picture = svg(
       "svg",
       { viewBox: `0 0 ${size} ${size - CELL}`, role: "img" },
-      cells,
+      shades,
       [...looked].map((letter, i) =>
         svg("text", { x: (i + 1) * CELL + 2, y: (i + 1) * CELL - 2 }, letter === " " ? "·" : letter)
       ),
@@ -79,17 +80,17 @@
       picture,
       peak,
     );
-    return { model, looked, state, peak, texts, cells, picture, writing, look };
+    return { model, looked, state, peak, texts, squares, shades, picture, writing, look };
   }
 
   /* Shows a side at stop i, with the map of a head of this name. */
-  function show({ model, looked, state, peak, texts, cells, picture }, i, head, name) {
+  function show({ model, looked, state, peak, texts, squares, shades, picture }, i, head, name) {
     const map = model.maps[head][i];
     state.textContent = lossOf(model, i);
     for (const [kind, node] of Object.entries(texts)) node.textContent = clean(model.samples[kind][i]);
-    cells.forEach((cell, j) =>
-      cell.setAttribute("fill-opacity", (0.03 + (0.97 * parseInt(map[j], DIGITS)) / (DIGITS - 1)).toFixed(3))
-    );
+    const drawn = shades.map(() => "");
+    squares.forEach((square, j) => (drawn[parseInt(map[j], DIGITS)] += square));
+    shades.forEach((shade, digit) => shade.setAttribute("d", drawn[digit]));
     peak.textContent = `Largest weight of a row, on average: ${model.peaks[head][i]}%`;
     picture.setAttribute(
       "aria-label",

@@ -81,8 +81,17 @@ def writing(frame):
 
 
 def opacities(frame, side):
-    rects = frame.locator(".film-look").nth(side).locator("rect")
-    return rects.evaluate_all("all => all.map((one) => Number(one.getAttribute('fill-opacity')))")
+    """Of each square of a side's map, row by row."""
+    shades = frame.locator(".film-look").nth(side).locator("path")
+    drawn = shades.evaluate_all(
+        "all => all.map((one) => [one.getAttribute('d'), one.getAttribute('fill-opacity')])"
+    )
+    found = {
+        (int(y), int(x)): float(opacity)
+        for squares, opacity in drawn
+        for x, y in re.findall(r"M(\d+) (\d+)", squares)
+    }
+    return [found[place] for place in sorted(found)]
 
 
 def test_it_opens_on_minutes_where_linear_is_done_and_softmax_still_learns(film):
