@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from lsa import GPT, gpt_config
+from lsa import GPT, gpt_config, linear_attention
 from lsa.attention import reference
 from lsa.attention.api import MODES
 from lsa.cost import (
@@ -40,6 +40,30 @@ def test_reference_flops_are_what_torch_counts(mode, T, K, V, chunk_size):
         S, z = torch.zeros(1, 1, K, V), torch.zeros(1, 1, K)
         getattr(reference, f"{mode}_mode")(q, k, v, S, z, 1e-6, *options)
     assert counter.get_total_flops() == reference_flops(mode, T, K, V, chunk_size=chunk_size)
+
+
+@given(
+    st.sampled_from(MODES),
+    st.integers(1, 50),
+    st.integers(1, 12),
+    st.integers(1, 12),
+    st.sampled_from([1, 4, 16, 64]),
+)
+def test_the_operator_tells_torch_what_the_definition_spends(mode, T, K, V, C):
+    """The last tokens are a chunk of their own, with no padding."""
+    B, H, C = 2, 3, C if mode == "chunked" else T
+    shapes = (B, T, H, K), (B, T, H, K), (B, T, H, V)
+    tokens = [torch.rand(shape, requires_grad=True) for shape in shapes]
+    counted = []
+    with FlopCounterMode(display=False) as counter:
+        o = linear_attention(*tokens, mode=mode, chunk_size=C)
+        counted.append(counter.get_total_flops())
+        torch.autograd.grad(o.sum(), tokens)
+        counted.append(counter.get_total_flops() - counted[0])
+    chunks = [len(part) for part in torch.arange(T).split(C)]
+    spent = sum(reference_flops(mode, c, K, V, chunk_size=c) for c in chunks)
+    again = 2 * T * K * V + sum(2 * c * c * K for c in chunks if mode != "recurrent")
+    assert counted == [B * H * spent, B * H * (2 * spent + again)]
 
 
 def test_costs_grow_as_the_book_says():

@@ -148,6 +148,8 @@ def attend(call: Call) -> differentiable.Sums:
 
 def _inside(T: int, mode: str, chunk_size: int) -> int:
     """Number of products q·k that plain torch forms for a head."""
+    if mode == "recurrent":
+        return 0
     C = T if mode == "attention" else chunk_size or CHUNK_SIZE
     return T // C * C * C + (T % C) ** 2 if T else 0
 
@@ -168,10 +170,8 @@ def _flops(*shapes: Any, **_: Any) -> int:
 
 @register_flop_formula(torch.ops.lsa.linear_attention_backward)
 def _gradient_flops(*shapes: Any, **_: Any) -> int:
-    """FLOPs of the three gradients."""
+    """FLOPs of the three gradients: each product has two, and q·k and S are formed again."""
     call: Any = Call(*shapes[:CALL])
-    (B, T, H, K), V, mode = call.q, call.v[-1], call.mode
-    if mode == "recurrent":
-        return B * H * 6 * T * K * V
-    inside = _inside(T, mode, call.chunk_size)
-    return B * H * (2 * inside * (3 * K + 2 * V) + 10 * T * K * V + 4 * T * K)
+    (B, T, H, K), V = call.q, call.v[-1]
+    again = _inside(T, call.mode, call.chunk_size) * K + T * K * V
+    return 2 * _flops(*shapes[:CALL]) + 2 * B * H * again

@@ -1,6 +1,7 @@
 """What PyTorch's users do with any module, for every layer: it works, or one line says why not."""
 
 import copy
+import inspect
 import io
 import pickle
 from functools import partial
@@ -35,6 +36,12 @@ def test_made_on_meta_and_loaded(name, assign):
                 one.fill_(torch.nan)
     other.load_state_dict(layer.state_dict(), assign=assign)
     assert torch.equal(other(x), layer(x))
+
+
+def test_projections_have_biases_unless_they_are_declined():
+    """As GPT-2's have: a layer takes the place of another."""
+    options = [inspect.signature(layer).parameters for layer in LAYERS.values()]
+    assert all(one["bias"].default is True for one in options if "bias" in one)
 
 
 def test_in_16_bits_a_decay_keeps_its_digits():

@@ -1,0 +1,46 @@
+"""Time and memory of a token of a trained model, by how many of its heads look back."""
+
+from __future__ import annotations
+
+from ..lib.format import in_words, size, times_between
+from ..lib.records import Row, have, of_config, row
+from ..lib.tables import Missing, Table
+
+EXPERIMENT = "converted_speed"
+WAYS = {
+    "softmax": "all 270",
+    "softmax in 24": "24",
+    "softmax in 8": "eight",
+    "window": "none",
+    "window and state": "none, with states",
+}
+POSITIONS = (32, 8192, 65536)
+
+
+def tick(way: str, position: int = POSITIONS[-1]) -> Row:
+    """One measured token. Raises NotMeasuredError."""
+    return row(of_config(have(EXPERIMENT)), way=way, position=position)
+
+
+def table() -> Table | Missing:
+    """Milliseconds a token after short and long texts, and what is then kept."""
+    if not (records := have(EXPERIMENT)):
+        return Missing(EXPERIMENT)
+    cells = []
+    for way, label in WAYS.items():
+        points = [row(records[0], way=way, position=position) for position in POSITIONS]
+        times = [f"{1e3 * point['seconds']:.3g}" for point in points]
+        cells.append([label, *times, size(points[-1]["state"])])
+    after = [f"ms after {position:,}" for position in POSITIONS]
+    return Table(["heads that look back", *after, "kept"], cells)
+
+
+def numbers() -> dict[str, str]:
+    """Numbers for the chapter."""
+    last = POSITIONS[-1]
+    return in_words(
+        converted_last=lambda: f"{last:,}",
+        converted_some=lambda: times_between(tick("softmax"), tick("softmax in 24")),
+        converted_few=lambda: times_between(tick("softmax"), tick("softmax in 8")),
+        converted_state=lambda: times_between(tick("window and state"), tick("window")),
+    )
