@@ -129,6 +129,22 @@ def test_it_computes_the_definition_and_its_gradients(body, call):
         )
 
 
+@pytest.mark.parametrize(("mode", "T"), [("chunked", 2**16), ("attention", 2**12)])
+def test_a_long_text_of_like_keys_is_rounded_once_for_each_chunk(body, mode, T):
+    """Token by token, each would lose to a sum that is ten thousand times as large."""
+    g = torch.Generator().manual_seed(0)
+    q, v = (torch.randn(1, T, 1, 16, generator=g) for _ in range(2))
+    k = torch.randn(1, 1, 1, 16, generator=g).expand_as(q)
+    (_, z), (_, wanted) = (
+        linear_attention(
+            *(x.to(dtype) for x in (q, k, v)), mode=mode, feature_map="elu_plus_one",
+            return_state=True,
+        )[1]
+        for dtype in (torch.float32, torch.float64)
+    )  # fmt: skip
+    assert ((z - wanted) / wanted).abs().max() <= T / 32 * 2**-25
+
+
 @pytest.mark.parametrize("decay", ["none", "token"])
 @pytest.mark.parametrize("heads", [1, 2])
 def test_threads_change_no_bit(body, heads, decay):

@@ -82,6 +82,12 @@ def test_states_are_of_one_size_where_it_can_be_chosen():
         assert len(sizes) > 3 and max(sizes) < 1.5 * min(sizes)
 
 
+def test_a_states_bytes_are_those_of_the_layer_that_is_compared():
+    model = task_model(small("recall", "linear"))
+    convolution, layer = (block.attn for block in model.blocks)
+    assert state_bytes(model, 64) == 4 * layer.state_numbers(64) and convolution.state_numbers(64)
+
+
 @pytest.mark.parametrize("choice", ["model=gla", "model=fades", "task=overwriting"])
 def test_a_run_keeps_its_curve_its_end_and_its_answers(choice, tmp_path):
     arguments = ["run", "made_up_tasks", "--smoke", "--device", "cpu", "--out", str(tmp_path)]

@@ -190,7 +190,8 @@ int lsa_run(const void* given, int64_t size) {
         if (size <= int64_t(offsetof(Call, x[GRADIENT]))) sums(call, {OUT});
         else if (!call.dg) sums(call, {DQ, DK, DV});
         else {
-            call.C = std::min<int64_t>(call.C, 64);  // dg is summed in short chunks
+            // dg is summed in short chunks, but keeps a state for each.
+            call.C = std::min(std::max<int64_t>(call.T, 1), std::clamp<int64_t>(call.C, 32, 64));
             const int64_t numbers = call.B * call.H * call.chunks() * call.body->state(call);
             const Memory memory = memory_of(4 * numbers);
             call.states = reinterpret_cast<float*>(memory.get());

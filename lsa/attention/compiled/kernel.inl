@@ -97,7 +97,7 @@ INLINE float dot(Row a, Row b, int64_t n) {
     return sum(total);
 }
 
-// exp to about one unit in the last place; 0 below -87, where float32 has no normal numbers.
+// exp to about one unit in the last place; 0 below -87, near the smallest normal number.
 INLINE vec exponential(vec x) {
     const vec shift = splat(12582912.0f);  // 1.5 * 2^23: the sum's last bits are a whole number
     vec bounded = x < splat(-87.0f) ? splat(-87.0f) : x;
@@ -302,13 +302,17 @@ struct Rows {
     }
 };
 
-// x = keep x + the sum of rows, each times a number.
+// x = keep x + the sum of rows, each times a number. Few rows at a time are added to a sum of many:
+// one by one, they would lose their last digits to it.
 static void add_rows(float* x, Matrix rows, int64_t width, int64_t n, float keep,
                      const float* times) {
     for (int64_t c = 0; c < width; c += W) {
-        vec total = keep == 0.0f ? vec{} : load(x + c) * keep;
-        for (int64_t r = 0; r < n; ++r) total += load(rows[r] + c) * times[r];
-        store(x + c, total);
+        vec total = keep == 0.0f ? vec{} : load(x + c) * keep, some = {};
+        for (int64_t r = 0; r < n; ++r) {
+            some += load(rows[r] + c) * times[r];
+            if (r % 64 == 63) total += some, some = vec{};
+        }
+        store(x + c, total + some);
     }
 }
 static void copy_rows(float* to, int64_t to_width, const float* from, int64_t from_width,
@@ -357,14 +361,10 @@ static int64_t causal_sum(const Call& call, const Part& part, char* memory) {
     float *ones = take(width), *dd = take(width), *left = take(width);
     float *probe_room = take(probes * C * Y), *y_across = take(probes * Y * width);
     float *G = take(probes * (C + 1) * width), *inside = take(probes * width);
-    // Vectors are loaded from any place in these, so each has one to spare at its end.
-    Decay decay{take(width + W), take(width + W), take(width + W), take(width + W),
-                take(width + W), reinterpret_cast<int32_t*>(take(width))};
+    Decay decay{take(width), take(width), take(width), take(width), take(width),
+                reinterpret_cast<int32_t*>(take(width))};
     if (!memory) return take.bytes;
     const Rows to{call, part, kind}, raw{call, part, kind == DQ ? Q : kind == DK ? KEYS : VALUES};
-    if (fades)
-        for (float* x : {decay.high, decay.low, decay.read, decay.write, decay.grown})
-            std::fill_n(x, width + W, 0.0f);
     std::fill_n(ones, width, 1.0f), std::fill_n(dd, width, 0.0f);
     const float *c = kind == DQ ? dd : ones, *d = kind == DK ? dd : ones;
     const int map = across ? int(call.map) : int(IDENTITY);
@@ -425,7 +425,7 @@ static int64_t causal_sum(const Call& call, const Part& part, char* memory) {
             for (int r = 0; r < M; ++r) {
                 const int64_t i = i0 + r, last = (end + W - 1) / W * W;
                 float* row = A + r * width;
-                std::fill(row + i + 1, row + std::max(last, i + 1), 0.0f);
+                std::fill(row + i + 1, row + last, 0.0f);
                 divided[r] = 1.0f;
                 if (kind != OUT || !call.normalize) continue;
                 float den = met ? dot(a[i], z, K) * (fades ? decay.read[i] : 1.0f) : 0.0f;
