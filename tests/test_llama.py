@@ -4,6 +4,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from lsa import is_causal_at, sample, unroll
 from lsa.layers.mixes import SoftmaxMix
@@ -49,6 +50,27 @@ def llama(name="softmax", **changes):
 def test_the_unrolled_machine_is_the_model(name, B, T):
     model, tokens = llama(name), torch.randint(11, (B, T))
     torch.testing.assert_close(unroll(model.machine())(tokens), model(tokens))
+
+
+class Largest(TorchDispatchMode):
+    """The most numbers that an operation has written to memory of its own."""
+
+    most = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        if isinstance(made, torch.Tensor) and not func.is_view and not func._schema.is_mutable:
+            self.most = max(self.most, made.numel())
+        return made
+
+
+@pytest.mark.parametrize("name", ["softmax", "a head"])
+def test_a_token_reads_the_cache_and_copies_it_for_no_head(name):
+    machine, tokens = llama(name).requires_grad_(False).machine(), torch.randint(11, (1, 200))
+    state, _ = machine.prefill(machine.initial_state, tokens)
+    with Largest() as largest:
+        machine.step(state, tokens[:, 0])
+    assert largest.most < 200 * TINY["head_width"]
 
 
 @ways

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from ..attention.call import accumulator_dtype
 from ..checks import finite
 
+Numbers = Sequence[float] | Sequence[Sequence[int]]
+
 
 class Fixed(nn.Module):
     """A module whose fixed buffers are rewritten whenever its memory is allocated.
@@ -21,9 +23,9 @@ class Fixed(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.fixed: dict[str, Sequence[float] | None] = {}
+        self.fixed: dict[str, Numbers | None] = {}
 
-    def fix(self, name: str, values: Sequence[float] | None) -> None:
+    def fix(self, name: str, values: Numbers | None) -> None:
         """Register numbers, or None, as a buffer called `name`."""
         self.fixed[name] = values
         kind = torch.float32 if values and isinstance(values[0], float) else None

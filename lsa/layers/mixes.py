@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import torch.nn.functional as F
 from torch import Tensor
 
 from ..checks import whole
@@ -42,6 +43,8 @@ class GroupedHeads(Fixed):
     """
 
     groups: Tensor | None
+    seats: Tensor | None  # [G, n]: the query heads of each key head, and head 0 for n in all
+    places: Tensor | None  # [H]: of each query head in these, read row by row
 
     def __init__(self, n_heads: int, groups: Sequence[int] | None = None) -> None:
         super().__init__()
@@ -55,10 +58,32 @@ class GroupedHeads(Fixed):
                 groups = None
         self.n_heads, self.n_groups = n_heads, max(groups) + 1 if groups else n_heads
         self.fix("groups", groups)
+        seats, places = _seats(groups) if groups else (None, None)
+        self.fix("seats", seats)
+        self.fix("places", places)
 
     def spread(self, x: Tensor) -> Tensor:
         """Repeat key heads for their query heads: [B, T, G, K] to [B, T, H, K]."""
         return x if self.groups is None else x[:, :, self.groups]
+
+    def look(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """o [B, 1, H, K] of one token that sees all of k, v [B, L, G, K].
+
+        The query heads of a key head are as many queries to it: a cache is read once, and copied
+        for none.
+        """
+        if self.seats is None:
+            return softmax_attention(q, k, v)
+        q, k, v = q[:, 0, self.seats], k.transpose(1, 2), v.transpose(1, 2)
+        return F.scaled_dot_product_attention(q, k, v).flatten(1, 2)[:, self.places].unsqueeze(1)
+
+
+def _seats(groups: Sequence[int]) -> tuple[list[list[int]], list[int]]:
+    """`seats` and `places` of GroupedHeads."""
+    members = [[h for h, g in enumerate(groups) if g == group] for group in range(max(groups) + 1)]
+    n = max(map(len, members))
+    seats = [heads + [0] * (n - len(heads)) for heads in members]
+    return seats, [g * n + members[g].index(h) for h, g in enumerate(groups)]
 
 
 class SoftmaxMix(GroupedHeads):
@@ -82,7 +107,9 @@ class SoftmaxMix(GroupedHeads):
         k, v = (kept.to(q.dtype) for kept in (state.k, state.v))  # autocast may have ended since
         return state, self(q, k, v)
 
-    tick = many
+    def tick(self, state: KVCache, q: Tensor, k: Tensor, v: Tensor) -> tuple[KVCache, Tensor]:
+        state = state.extend(k, v)
+        return state, self.look(q, state.k.to(q.dtype), state.v.to(q.dtype))
 
 
 class WindowMix(GroupedHeads):
@@ -120,4 +147,4 @@ class WindowMix(GroupedHeads):
     def tick(self, state: RingCache, q: Tensor, k: Tensor, v: Tensor) -> tuple[RingCache, Tensor]:
         state = state.pushed(k, v)
         k, v = state.held
-        return state, softmax_attention(q.to(k.dtype), self.spread(k), self.spread(v))
+        return state, self.look(q.to(k.dtype), k, v)
