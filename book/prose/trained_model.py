@@ -1,7 +1,7 @@
 """Guarded sentences of the chapter on a trained model."""
 
 from ..figures.lib.records import Record
-from ..figures.trained_model import few_states, look_inside, whole_model
+from ..figures.trained_model import converted_speed, few_states, look_inside, whole_model
 from ..figures.trained_model.head_grid import alone, alone_by_rank, most_alone, sum_alone
 from ..figures.trained_model.measured import HEADS, Mean, measured, more_recall, ranking, recall
 from ..figures.trained_model.remove_exponential import (
@@ -189,5 +189,8 @@ VERDICTS = {
     ),
     "In the trained model little of it is": lambda: (
         abs(recall(everywhere()).mean) < 0.05 * recall(confined(0)).mean
+    ),
+    "Only these caches grow.": lambda: (
+        converted_speed.tick("window", 8192)["state"] == converted_speed.tick("window")["state"]
     ),
 }

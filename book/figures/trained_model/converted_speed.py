@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..lib.format import in_words, size, times_between
-from ..lib.records import Row, have, of_config, row
+from ..lib.records import NotMeasuredError, Row, have, of_config, row
 from ..lib.tables import Missing, Table
 
 EXPERIMENT = "converted_speed"
@@ -28,19 +28,21 @@ def table() -> Table | Missing:
         return Missing(EXPERIMENT)
     cells = []
     for way, label in WAYS.items():
-        points = [row(records[0], way=way, position=position) for position in POSITIONS]
+        try:
+            points = [row(records[0], way=way, position=position) for position in POSITIONS]
+        except NotMeasuredError:
+            continue
         times = [f"{1e3 * point['seconds']:.3g}" for point in points]
         cells.append([label, *times, size(points[-1]["state"])])
     after = [f"ms after {position:,}" for position in POSITIONS]
+    if not cells:
+        return Missing(EXPERIMENT)
     return Table(["heads that look back", *after, "kept"], cells)
 
 
 def numbers() -> dict[str, str]:
     """Numbers for the chapter."""
-    last = POSITIONS[-1]
     return in_words(
-        converted_last=lambda: f"{last:,}",
+        converted_last=lambda: f"{POSITIONS[-1]:,}",
         converted_some=lambda: times_between(tick("softmax"), tick("softmax in 24")),
-        converted_few=lambda: times_between(tick("softmax"), tick("softmax in 8")),
-        converted_state=lambda: times_between(tick("window and state"), tick("window")),
     )

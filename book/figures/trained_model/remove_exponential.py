@@ -32,7 +32,7 @@ AXIS = "Gain, and rise of the loss"
 WHAT = {"gain": "gain", "cut": "rise of the loss"}
 CONTROLS = {"random-0": "in random order", "mass": "by attention mass"}
 FEW, SOME = 8, 24  # numbers of heads that the chapter mentions
-KEY_HEADS, SHARE, LONG = 90, 3, 8192  # three heads share keys; its positions end there
+KEY_HEADS, SHARE = 90, 3  # three heads share keys
 # Kinds of attention to which all heads are confined, by the names of the runs.
 BASICS = {
     "softmax, as trained": ("none", ""),
@@ -251,15 +251,6 @@ def key_heads(number: int) -> int:
     return len({(head.layer, head.head // SHARE) for head in ranking()[:number]})
 
 
-def cache_share(number: int) -> float:
-    """Bytes of the caches at `LONG` tokens if only the first heads look back, as a share of all.
-
-    Raises NotMeasuredError.
-    """
-    long, near = key_heads(number) * LONG, (KEY_HEADS - key_heads(number)) * (64 + 4)
-    return (long + near) / (KEY_HEADS * LONG)
-
-
 def numbers() -> dict[str, str]:
     """Numbers for the chapter: sets of heads, and the ranking that they come from."""
     return (
@@ -330,6 +321,4 @@ def _ranked() -> dict[str, str]:
         shared_by_chance=lambda: f"{FEW**2 / HEADS:.1f}",
         few_keys=lambda: counted(key_heads(FEW)),
         some_keys=lambda: counted(key_heads(SOME)),
-        few_cache=lambda: percent(cache_share(FEW)),
-        some_cache=lambda: percent(cache_share(SOME)),
     )

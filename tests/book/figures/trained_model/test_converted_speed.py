@@ -1,0 +1,18 @@
+"""The table of a token's time, from a made-up run."""
+
+from book.figures.trained_model import converted_speed
+
+
+def test_each_way_has_its_times_and_what_it_keeps_at_the_end(monkeypatch):
+    points = [
+        (way, position, position / 1e3, 1024.0 * position)
+        for way in converted_speed.WAYS
+        for position in converted_speed.POSITIONS
+    ]
+    names = "way", "position", "seconds", "state"
+    table = {name: [point[i] for point in points] for i, name in enumerate(names)}
+    run = {"name": "batch-1", "config": {}, "tables": {"rows": table}}
+    monkeypatch.setattr(converted_speed, "have", lambda experiment: [run])
+    cells = converted_speed.table().cells
+    assert cells[0] == ["all 270", "32", "8.19e+03", "6.55e+04", "64 MiB"]
+    assert [row[0] for row in cells] == [*converted_speed.WAYS.values()]
