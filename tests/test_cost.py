@@ -80,6 +80,9 @@ def test_costs_grow_as_the_book_says():
     assert mode_cost("chunked", 100, K, V, chunk_size=100).flops == (
         mode_cost("attention", 100, K, V).flops + mode_cost("recurrent", 100, K, V).flops
     )
+    # Tiles of 128 queries: keys and values are read T / 128 times, half of them on average.
+    again = 65536**2 / 128 / 2 * (K + V) * 2
+    assert mode_cost("attention", 65536, K, V).bytes == pytest.approx(again, rel=0.01)
     assert [mode_cost(mode, 1000, K, V, chunk_size=64).steps for mode in MODES] == [1, 1000, 16]
 
 

@@ -69,6 +69,13 @@ def test_a_sound_result_is_called_so_and_its_age_is_told(tmp_path, capsys, monke
     assert said.startswith("loss_curves: cannot tell whether the code of 1 of 1 results has")
 
 
+def test_a_result_that_was_stopped_early_is_sound(tmp_path, capsys):
+    stopped = one(complete=False, config__updates=9, config__train_seconds=0.0)
+    put(tmp_path, record.sign(stopped), "nano-linear-256.partial.json")
+    status, errors, said = check(tmp_path, capsys)
+    assert (status, errors) == (0, "") and said.endswith("1 of 1 results are sound\n")
+
+
 FUTURE = "2999-01-01T00:00:00+00:00"
 FIRST = "0001-01-01T00:00:00+23:59"
 LEG = {"commit": "unknown", "dirty": True, "started": FUTURE, "seconds": 1.0}

@@ -54,6 +54,7 @@ def test_answers_stand_in_the_text(task, seed, update, length):
             symbols = [token for token in text[:-6] if token > 1]
             assert [asked[i] for i in places] == symbols
             assert places == [*range(length - 6, length)]
+            assert [i for i, token in enumerate(text) if token == 1] == places
             if task == "copying":
                 assert text[:6] == symbols
     again = draw(task, **where)
