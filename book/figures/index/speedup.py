@@ -8,7 +8,7 @@ from contextlib import suppress
 from IPython.display import HTML
 
 from ...explorable.markup import json_script
-from ..lib.format import NOT_MEASURED, in_words, rounded, times, times_between
+from ..lib.format import NOT_MEASURED, in_words, times, times_between
 from ..lib.records import NotMeasuredError, Row
 from ..lib.tables import Table
 from ..three_modes import block_speed, published
@@ -39,14 +39,14 @@ def table() -> Table:
 def data() -> HTML:
     """JSON in a script element for the stage `ratios`: name, lengths and ratios of each line.
 
-    Ratios are rounded as in the table, so that the stage says what the page says.
+    Ratios are those of the table, so that the stage says what the page says.
     """
     series = []
     for name, of in TIMED.items():
         ratios = {}
         for length in LENGTHS:
             with suppress(NotMeasuredError):
-                ratios[length] = float(f"{rounded(of(length)):.4g}")
+                ratios[length] = float(times(of(length)).removesuffix("×"))
         if ratios:
             series.append({"name": name, "lengths": [*ratios], "ratios": [*ratios.values()]})
     return HTML(json_script(series, id="ratios-data"))
