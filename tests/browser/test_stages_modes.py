@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import expect
 
+from book.figures.lib.format import duration
 from experiments.harness.core.record import load
 from lsa.cost import PEAKS, design_cost, key_exchange, least_bytes, mode_cost, state_exchange
 from tests.browser.stages import line, slide
@@ -187,7 +188,7 @@ def test_measured_points_are_the_stored_ones(set_stage):
     assert frame.locator(".lines-frame .lines-dot").count() == len(points)
     slide(frame, "Tokens", LENGTHS, 4096)
     said = frame.locator("[data-mode=chunked]").inner_text()
-    assert f"{points['chunked', 4096] * 1e3:.3g} ms" in said
+    assert f"measured: {duration(points['chunked', 4096])}" in said
     frame.get_by_text("More: heads").click()
     slide(frame, "Head width", [2**i for i in range(4, 9)], 128)
     assert frame.locator(".lines-frame .lines-dot").count() == 0
