@@ -25,14 +25,17 @@ from lsa.cost import (
 )
 from lsa.machines import state_bytes
 
-
-@given(
+# Mode, T, K, V and chunk size of a head.
+heads = given(
     st.sampled_from(MODES),
     st.integers(1, 50),
     st.integers(1, 12),
     st.integers(1, 12),
     st.sampled_from([1, 4, 16, 64]),
 )
+
+
+@heads
 def test_reference_flops_are_what_torch_counts(mode, T, K, V, chunk_size):
     q, k, v = torch.rand(1, 1, T, K), torch.rand(1, 1, T, K), torch.rand(1, 1, T, V)
     options = (chunk_size,) if mode == "chunked" else ()
@@ -42,13 +45,7 @@ def test_reference_flops_are_what_torch_counts(mode, T, K, V, chunk_size):
     assert counter.get_total_flops() == reference_flops(mode, T, K, V, chunk_size=chunk_size)
 
 
-@given(
-    st.sampled_from(MODES),
-    st.integers(1, 50),
-    st.integers(1, 12),
-    st.integers(1, 12),
-    st.sampled_from([1, 4, 16, 64]),
-)
+@heads
 def test_the_operator_tells_torch_what_the_definition_spends(mode, T, K, V, C):
     """The last tokens are a chunk of their own, with no padding."""
     B, H, C = 2, 3, C if mode == "chunked" else T

@@ -79,7 +79,7 @@ VERDICTS = {
             if n >= 4096
         )
     ),
-    "at 512, and within a quarter of softmax from 4,096 on": lambda: (
+    "at 512. From 4,096 on its time is within a quarter of softmax’s": lambda: (
         took("attention", 512, BOTH) < 0.8 * took("softmax", 512, BOTH)
         and every(
             0.75 < took("attention", n, BOTH) / took("softmax", n, BOTH) < 1.25
@@ -87,7 +87,7 @@ VERDICTS = {
             if n >= 4096
         )
     ),
-    "In chunked mode the second does not halve the time of one head": lambda: (
+    "In chunked mode the second thread does not halve the time of one head": lambda: (
         0.6 < took("chunked", 8192) / cpu_speed.point("compiled", 8192)["seconds"] < 1
     ),
     "leaves recurrent mode farther behind.": lambda: max(token_ratios()) < RECURRENT_BEHIND,

@@ -43,7 +43,7 @@ class GroupedHeads(Fixed):
     """
 
     groups: Tensor | None
-    seats: Tensor | None  # [G, n]: the query heads of each key head, and head 0 for n in all
+    seats: Tensor | None  # [G, n]: the query heads of each key head, filled up with head 0
     places: Tensor | None  # [H]: of each query head in these, read row by row
 
     def __init__(self, n_heads: int, groups: Sequence[int] | None = None) -> None:

@@ -24,19 +24,17 @@ def tick(way: str, position: int = POSITIONS[-1]) -> Row:
 
 def table() -> Table | Missing:
     """Milliseconds a token after short and long texts, and what is then kept."""
-    if not (records := have(EXPERIMENT)):
-        return Missing(EXPERIMENT)
     cells = []
     for way, label in WAYS.items():
         try:
-            points = [row(records[0], way=way, position=position) for position in POSITIONS]
+            points = [tick(way, position) for position in POSITIONS]
         except NotMeasuredError:
             continue
         times = [f"{1e3 * point['seconds']:.3g}" for point in points]
         cells.append([label, *times, size(points[-1]["state"])])
-    after = [f"ms after {position:,}" for position in POSITIONS]
     if not cells:
         return Missing(EXPERIMENT)
+    after = [f"ms after {position:,}" for position in POSITIONS]
     return Table(["heads that look back", *after, "kept"], cells)
 
 
