@@ -197,24 +197,6 @@ def test_a_long_text_neither_overflows_nor_loses_what_is_near(strongest):
         assert relative_rms(dx, expected) < 2e-5
 
 
-@pytest.mark.parametrize(
-    ("log_decay", "message"),
-    [
-        (torch.zeros(3), r"log_decay: expected \[2\] or \[2, 7, 2\], got \[3\]"),
-        (
-            torch.zeros(2, dtype=torch.long),
-            "log_decay: expected a floating tensor, got torch.int64",
-        ),
-        (-0.1, "log_decay: expected a floating tensor, got float"),
-        (torch.zeros(2, device="meta"), "log_decay: expected q's device cpu, got meta"),
-    ],
-)
-def test_a_decay_that_does_not_fit_is_named(log_decay, message):
-    q, k, v, _, _ = draw()
-    with pytest.raises(ValueError, match=message):
-        linear_attention(q, k, v, log_decay=log_decay)
-
-
 def test_numbers_that_nobody_can_see_are_not_looked_at():
     """A compiler and torch.func trace the call, whose checks of values would break the trace."""
     q, g = torch.rand(1, 5, 2, 3), -torch.rand(1, 5, 2)

@@ -116,25 +116,3 @@ def test_every_seed_that_is_allowed_is_taken():
 
 def test_no_text_at_all_has_no_next_token():
     assert choose(torch.zeros(0, 4), 0.0).shape == (0,)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"prompt": torch.zeros(1, 0, dtype=torch.long)}, "prompt: expected at least one token"),
-        ({"prompt": torch.tensor([[1, 23]])}, "prompt: expected tokens from 0 to 22, got 23"),
-        ({"prompt": torch.tensor([[-1]])}, "prompt: expected tokens from 0 to 22, got -1"),
-        ({"prompt": torch.zeros(1, 3)}, r"prompt: expected integer tokens \[B, T\]"),
-        ({"prompt": [1, 2]}, r"prompt: expected integer tokens \[B, T\]"),
-        ({"prompt": torch.zeros(1, 33, dtype=torch.long)}, "prompt: expected at most 32 tokens"),
-        ({"max_tokens": -1}, "max_tokens: expected at least 0"),
-        ({"temperature": -0.1}, "temperature: expected 0 or more"),
-        ({"temperature": float("nan")}, "temperature: expected 0 or more"),
-        ({"top_k": 0}, "top_k: expected at least 1"),
-        ({"top_p": 0.0}, "top_p: expected a probability above 0"),
-    ],
-)
-def test_bad_input_is_named_at_the_call(arguments, message):
-    arguments = {"prompt": torch.zeros(1, 1, dtype=torch.long), "max_tokens": 3, **arguments}
-    with pytest.raises(ValueError, match=message):
-        sample(machine(), **arguments)

@@ -137,11 +137,6 @@ def test_autoregressive_forgets_g_after_an_impossible_prefix():
     assert all(f(x) == f_other(x) for x in sequences("ab", 2))
 
 
-def test_autoregressive_wants_its_length():
-    with pytest.raises(ValueError, match="expected a sequence of length 2, got 3"):
-        autoregressive(lambda x: {"a": 1}, 2)(("a", "a", "a"))
-
-
 @some
 @given(models(3), st.integers(0, 10**6))
 def test_log_likelihood_is_the_log_of_the_product(model, seed):

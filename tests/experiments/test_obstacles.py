@@ -11,7 +11,6 @@ from experiments.harness.core.files import is_there
 from experiments.harness.core.provenance import describe_device
 from tests.experiments.command import smoke
 
-LONG = "a" * 300
 UNSOUND = '{"schema": 1, "x": 1e999}'
 
 
@@ -103,25 +102,3 @@ def test_a_result_that_is_stored_is_not_lost_to_what_cannot_be_removed(
     assert smoke(tmp_path, "rnn_orders") == 0
     said = capsys.readouterr()
     assert "1 runs stored" in said.out and "cannot be removed" in said.err
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["check", LONG],
-        ["collect", LONG],
-        ["collect", ".", "--out", LONG],
-        ["list", "rnn_orders", "--device", "cpu", "--out", LONG],
-        ["run", "variants", "--smoke", "--device", "cpu", "--corpus-source", LONG],
-        ["run", "variants", "--smoke", "--device", "cpu", "--out", LONG],
-        ["gpu", "--device", "tpu"],
-        ["gpu", "--device", "cpu:99:1"],
-    ],
-    ids=" ".join,
-)
-def test_what_cannot_be_a_path_or_a_device_is_one_line(arguments, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    if "--out" not in arguments and arguments[0] in ("run", "gpu"):
-        arguments = [*arguments, "--out", "out"]
-    assert main(arguments) == 1
-    assert capsys.readouterr().err.count("\n") == 1

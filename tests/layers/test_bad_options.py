@@ -1,81 +1,137 @@
 """What a layer refuses is named in one line."""
 
-import pytest
-import torch
+import inspect
+import re
 
-from lsa import KGram, LinearAttention, SoftmaxAttention, TaylorAttention
+import pytest
+
+from lsa import RNN, DeepRNN, KGram, LinearAttention, SoftmaxAttention, TaylorAttention
 from lsa.layers import make_layer
-from lsa.layers.aft import AFTFull, AFTLocal
+from lsa.layers.aft import AFTFull, AFTLocal, AFTSimple
+from lsa.layers.bidirectional_linear import BidirectionalLinearAttention
 from lsa.layers.convolution import CausalConv
 from lsa.layers.delta import DeltaNet
 from lsa.layers.gated import GatedLinearAttention
 from lsa.layers.mamba import S6, Mamba
 from lsa.layers.power import PowerAttention
-from lsa.layers.rwkv import RWKVChannelMixing
+from lsa.layers.rwkv import RWKVChannelMixing, RWKVTimeMixing
 from lsa.layers.s4 import S4
 from lsa.layers.s4d import S4D
 from lsa.layers.window import WindowAttention
+from lsa.layers.window_state import WindowStateAttention
 
 D = 12
-BAD = {
-    "n_heads: expected a divisor of d_model 12, got 5": lambda: SoftmaxAttention(D, 5),
-    "feature_map: expected one of elu_plus_one.*": lambda: LinearAttention(
-        D, 2, feature_map="sigmoid"
+ANY_WIDTH = (AFTSimple, CausalConv, RWKVTimeMixing, RWKVChannelMixing, S4D, S6, Mamba, RNN)
+WHOLE = "a whole number, got "
+TRUTH = "True or False, got 'no'"
+ABOVE = "a finite number above 0, got "
+FADES = "finite numbers, at most 0"
+# A layer, its options, of which the first is at fault, and what is expected.
+BAD = [
+    *[(layer, {"d_model": 0}, "at least 1, got 0") for layer in ANY_WIDTH],
+    *[(layer, {"d_model": 2.5}, f"{WHOLE}2.5") for layer in ANY_WIDTH],
+    (SoftmaxAttention, {"d_model": -8}, "at least 1, got -8"),
+    (SoftmaxAttention, {"d_model": 8.0}, f"{WHOLE}8.0"),
+    (SoftmaxAttention, {"n_heads": 5}, "a divisor of d_model 12, got 5"),
+    (SoftmaxAttention, {"bias": "no"}, TRUTH),
+    (SoftmaxAttention, {"log_decay": [1.0, 0]}, FADES),
+    (SoftmaxAttention, {"log_decay": -0.5}, ".*got -0.5"),
+    (LinearAttention, {"n_heads": 0}, "at least 1, got 0"),
+    (LinearAttention, {"n_heads": "2"}, f"{WHOLE}'2'"),
+    (LinearAttention, {"n_heads": 2.0}, f"{WHOLE}2.0"),
+    (LinearAttention, {"chunk_size": 2**63}, "at most "),
+    (LinearAttention, {"feature_map": "sigmoid"}, "one of elu_plus_one.*, got 'sigmoid'"),
+    (LinearAttention, {"normalize": "no"}, TRUTH),
+    (LinearAttention, {"normalize": True, "output_norm": True}, "False with output_norm, got True"),
+    (LinearAttention, {"log_decay": [-(10**400), 0]}, FADES),
+    (LinearAttention, {"log_decay": [-1e300, 0]}, FADES),
+    (LinearAttention, {"log_decay": "ab"}, "a number, got 'a'"),
+    (LinearAttention, {"log_decay": [None, None]}, "a number, got None"),
+    (LinearAttention, {"log_decay": [-1.0]}, "one number for each of 2 heads, got 1"),
+    (BidirectionalLinearAttention, {"feature_map": "sigmoid"}, "one of elu_plus_one"),
+    (TaylorAttention, {"degree": -1}, "at least 0, got -1"),
+    (TaylorAttention, {"degree": 1.5}, f"{WHOLE}1.5"),
+    (TaylorAttention, {"degree": "2"}, f"{WHOLE}'2'"),
+    (TaylorAttention, {"scale": 0.0}, f"{ABOVE}0.0"),
+    (TaylorAttention, {"scale": 10**400}, f"{ABOVE}1000"),
+    (TaylorAttention, {"scale": "half"}, "a number, got 'half'"),
+    (TaylorAttention, {"scale": True}, "a number, got True"),
+    (TaylorAttention, {"log_decay": [0.5, 0.0]}, f"{FADES}, got 0.5"),
+    (DeepRNN, {"n_layers": -1}, "at least .*, got -1"),
+    (KGram, {"k": 0, "hidden": 4}, "at least 1, got 0"),
+    (KGram, {"k": 2.5}, f"{WHOLE}2.5"),
+    (KGram, {"hidden": 0, "k": 2}, "at least 1, got 0"),
+    (AFTFull, {"max_length": 0}, "at least 1, got 0"),
+    (AFTFull, {"max_length": "9"}, f"{WHOLE}'9'"),
+    (AFTFull, {"chunk_size": 0, "max_length": 4}, "at least 1, got 0"),
+    (AFTLocal, {"window": 0}, "at least 1, got 0"),
+    (AFTLocal, {"max_length": -1, "window": 2}, "at least 1, got -1"),
+    (RWKVChannelMixing, {"hidden": 0}, "at least 1, got 0"),
+    (S4, {"d_state": 5}, "an even number from 2, got 5"),
+    (S4, {"d_state": 4.0}, f"{WHOLE}4.0"),
+    (S4, {"dt_min": -1.0}, ".*got -1.0"),
+    (S4D, {"dt_min": 1.0, "dt_max": 0.1}, ".*got 1.0"),
+    (S4D, {"dt_max": 10**400}, ".*got 1000"),
+    (S4D, {"dt_max": "1"}, "a number, got '1'"),
+    (S4D, {"mode": "scan"}, "one of fft, direct, recurrent, got 'scan'"),
+    (S4D, {"discretisation": "euler"}, "one of zoh, bilinear, got 'euler'"),
+    (S6, {"d_state": 0}, "at least 1, got 0"),
+    (S6, {"dt_min": 0}, ".*got 0"),
+    (S6, {"mode": "fft"}, "one of auto, kernel, steps, tree, got 'fft'"),
+    (Mamba, {"dt_min": 1.0, "dt_max": 0.1}, ".*got 1.0"),
+    (Mamba, {"input_rule": "foh"}, "one of euler, zoh, got 'foh'"),
+    (Mamba, {"expand": 0}, "at least 1, got 0"),
+    (Mamba, {"expand": 1.5}, f"{WHOLE}1.5"),
+    (CausalConv, {"width": 0}, "at least 1, got 0"),
+    (CausalConv, {"width": 2.5}, f"{WHOLE}2.5"),
+    (GatedLinearAttention, {"decay": "row"}, "one of fixed, head, channel, got 'row'"),
+    (GatedLinearAttention, {"normalize": "no"}, TRUTH),
+    (GatedLinearAttention, {"chunk_size": 1.5}, f"{WHOLE}1.5"),
+    (
+        GatedLinearAttention,
+        {"feature_map": "identity", "normalize": True},
+        "one that is not negative with normalize, got 'identity'",
     ),
-    "normalize: expected False with output_norm, got True": lambda: LinearAttention(
-        D, 2, output_norm=True
-    ),
-    "degree: expected at least 0, got -1": lambda: TaylorAttention(D, 2, degree=-1),
-    "scale: expected a finite number above 0, got 0.0": lambda: TaylorAttention(D, 2, scale=0.0),
-    "scale: expected a number, got 'half'": lambda: TaylorAttention(D, 2, scale="half"),
-    "log_decay: expected finite numbers, at most 0, got 0.5": lambda: TaylorAttention(
-        D, 2, log_decay=[0.5, 0.0]
-    ),
-    "log_decay: expected one number for each of 2 heads, got 1": lambda: PowerAttention(
-        D, 2, log_decay=[-0.5]
-    ),
-    "k: expected at least 1, got 0": lambda: KGram(D, 0, 4),
-    "attention_options: expected aft-full's max_length, got none": lambda: make_layer(
-        "aft-full", D, 3
-    ),
-    "attention_options: expected aft-full's max_length, got chunk_size": lambda: make_layer(
-        "aft-full", D, 3, options={"chunk_size": 4}
-    ),
-    "attention_options: expected s4d's d_state, .*, got 'window'": lambda: make_layer(
-        "s4d", D, 3, options={"window": 4}
-    ),
-    "max_length: expected at least 1, got 0": lambda: AFTFull(D, max_length=0),
-    "chunk_size: expected at least 1, got 0": lambda: AFTFull(D, max_length=4, chunk_size=0),
-    "window: expected at least 1, got 0": lambda: AFTLocal(D, window=0),
-    "max_length: expected at least 1, got -1": lambda: AFTLocal(D, window=2, max_length=-1),
-    "x: expected at most max_length 4 tokens, got 5": lambda: AFTFull(D, max_length=4)(
-        torch.zeros(1, 5, D)
-    ),
-    "window: expected at least 1, got -2": lambda: WindowAttention(D, 2, window=-2),
-    "first: expected at least 0, got -1": lambda: WindowAttention(D, 2, first=-1),
-    "hidden: expected at least 1, got 0": lambda: RWKVChannelMixing(D, hidden=0),
-    "d_state: expected an even number from 2, got 5": lambda: S4(D, d_state=5),
-    "mode: expected one of fft, direct, recurrent, got 'scan'": lambda: S4D(D, mode="scan"),
-    "discretisation: expected one of zoh, bilinear, got 'euler'": lambda: S4D(
-        D, discretisation="euler"
-    ),
-    "d_state: expected at least 1, got 0": lambda: S6(D, d_state=0),
-    "input_rule: expected one of euler, zoh, got 'foh'": lambda: Mamba(D, input_rule="foh"),
-    "mode: expected one of auto, kernel, steps, tree, got 'fft'": lambda: S6(D, mode="fft"),
-    "expand: expected at least 1, got 0": lambda: Mamba(D, expand=0),
-    "width: expected at least 1, got 0": lambda: CausalConv(D, width=0),
-    "decay: expected one of fixed, head, channel, got 'row'": lambda: GatedLinearAttention(
-        D, 2, decay="row"
-    ),
-    "feature_map: expected one that is not negative with normalize, got 'identity'": lambda: (
-        GatedLinearAttention(D, 2, normalize=True)
-    ),
-    "degree: expected an even number from 2, got 3": lambda: PowerAttention(D, 2, degree=3),
-    "n_heads: expected a divisor of d_model 12, got 7": lambda: DeltaNet(D, 7),
-}
+    (DeltaNet, {"n_heads": 7}, "a divisor of d_model 12, got 7"),
+    (DeltaNet, {"gated": "no"}, TRUTH),
+    (DeltaNet, {"chunk_size": 0}, "at least 1, got 0"),
+    (PowerAttention, {"degree": 3}, "an even number from 2, got 3"),
+    (PowerAttention, {"degree": 2.0}, f"{WHOLE}2.0"),
+    (PowerAttention, {"gated": "no"}, TRUTH),
+    (PowerAttention, {"log_decay": [-0.5]}, "one number for each of 2 heads, got 1"),
+    (WindowAttention, {"window": -2}, "at least 1, got -2"),
+    (WindowAttention, {"window": 2.0}, f"{WHOLE}2.0"),
+    (WindowAttention, {"first": -1}, "at least 0, got -1"),
+    (WindowStateAttention, {"window": -1}, "at least 0, got -1"),
+    (WindowStateAttention, {"feature_map": "relu"}, "one of elu_plus_one, .*, got 'relu'"),
+    (WindowStateAttention, {"degree": 3}, "an even number from 2, got 3"),
+    (WindowStateAttention, {"features": 7}, "an even number, of hedgehog alone, got 7"),
+    (WindowStateAttention, {"features": 8, "feature_map": "power"}, "an even .* alone, got 8"),
+    (WindowStateAttention, {"log_decay": [-1.0]}, "one number for each of 2 heads, got 1"),
+]
 
 
-@pytest.mark.parametrize("message", BAD)
-def test_bad_options_are_named(message):
-    with pytest.raises(ValueError, match="^" + message.replace("'", ".")):
-        BAD[message]()
+@pytest.mark.parametrize(("layer", "options", "expected"), BAD)
+def test_bad_options_are_named(layer, options, expected):
+    widths = {"d_model": D, "n_heads": 2}
+    taken = widths.keys() & inspect.signature(layer).parameters
+    with pytest.raises(ValueError, match=f"^{next(iter(options))}: expected {expected}") as caught:
+        layer(**{name: widths[name] for name in taken} | options)
+    assert re.fullmatch(".*, got .*", str(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("lstm", {}, "attention: expected one of softmax, .*, got 'lstm'"),
+        (None, {}, "attention: expected one of softmax, .*, got None"),
+        (["linear"], {}, "attention: expected one of softmax, .*, got .'linear'."),
+        ("linear", ["mode"], "attention_options: expected names and values, got .'mode'."),
+        ("aft-full", {}, "attention_options: expected aft-full's max_length, got none"),
+        ("aft-full", {"chunk_size": 4}, "attention_options: .* max_length, got chunk_size"),
+        ("s4d", {"window": 4}, "attention_options: expected s4d's d_state, .*, got 'window'"),
+    ],
+)
+def test_a_layer_that_cannot_be_made_is_named(name, options, expected):
+    with pytest.raises(ValueError, match=f"^{expected}"):
+        make_layer(name, D, 2, options=options)

@@ -1,6 +1,5 @@
 """Linear attention without a mask: one state for all queries, and no machine."""
 
-import pytest
 import torch
 
 from lsa import all_prefixes, is_causal_at, take_last
@@ -45,8 +44,3 @@ def test_lower_precision_keeps_its_dtype():
     with torch.autocast("cpu", torch.float16):
         wide = bidirectional_linear_attention(ones.float(), ones.float(), ones.float())
     assert torch.equal(wide, ones.float())
-
-
-def test_bad_feature_maps_are_named():
-    with pytest.raises(ValueError, match="feature_map: expected one of elu_plus_one"):
-        BidirectionalLinearAttention(D, 2, feature_map="sigmoid")

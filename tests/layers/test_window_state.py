@@ -119,22 +119,3 @@ def test_a_tick_under_autocast_keeps_its_state():
         wanted = layer(x)[:, 8]
     assert state.S.dtype == state.near.k.dtype == torch.float32
     torch.testing.assert_close(last.float(), wanted.float(), rtol=3e-2, atol=3e-2)
-
-
-@pytest.mark.parametrize(
-    ("expected", "options"),
-    [
-        ("window: expected at least 0, got -1", {"window": -1}),
-        ("feature_map: expected one of elu_plus_one, .*, got 'relu'", {"feature_map": "relu"}),
-        ("degree: expected an even number from 2, got 3", {"degree": 3}),
-        ("features: expected an even number, of hedgehog alone, got 7", {"features": 7}),
-        (
-            "features: expected an even number, of hedgehog alone, got 8",
-            {"features": 8, "feature_map": "power"},
-        ),
-        ("log_decay: expected one number for each of 2 heads, got 1", {"log_decay": [-1.0]}),
-    ],
-)
-def test_what_it_refuses_is_named(expected, options):
-    with pytest.raises(ValueError, match="^" + expected):
-        make_layer("window-state", 8, 2, options=options)
