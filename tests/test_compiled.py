@@ -7,6 +7,7 @@ import struct
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 import lsa
 from lsa import linear_attention
-from lsa.attention import compiled
+from lsa.attention import compiled, eager
 from lsa.attention.api import LinearState
 
 SETS = ("avx2", "avx512", "neon")
@@ -49,7 +50,7 @@ def calls(draw):
     return {
         "seed": draw(st.integers(0, 2**16)),
         "sizes": tuple(draw(st.sampled_from(s)) for s in ([1, 2], [0, 1, 5, 63, 64, 131], [1, 3])),
-        "widths": draw(st.sampled_from([(1, 1), (8, 16), (16, 5), (33, 24), (64, 64), (20, 100)])),
+        "widths": draw(st.sampled_from([(1, 1), (8, 16), (16, 5), (33, 24), (64, 64), (20, 256)])),
         "mode": draw(st.sampled_from(["attention", "recurrent", "chunked"])),
         "chunk_size": draw(st.sampled_from([None, 1, 7, 100])),
         "normalize": draw(st.booleans()),
@@ -59,6 +60,7 @@ def calls(draw):
         "strided": draw(st.booleans()),
         "dtype": draw(st.sampled_from([torch.float32, torch.float32, torch.bfloat16])),
         "threads": draw(st.sampled_from([1, 2, 3])),
+        "cached": draw(st.sampled_from([1, 500, eager.CACHED])),  # pieces of plain torch
     }
 
 
@@ -87,15 +89,17 @@ def results(call, tensors, given, dtype=None):
     leaves = [x if x is None else (x.to(dtype) if dtype else x).detach() for x in tensors]
     leaves = [x if x is None else x.requires_grad_() for x in leaves]
     q, k, v, S, z, g = leaves
-    o, state = linear_attention(
-        q, k, v, mode="chunked" if dtype else call["mode"], chunk_size=call["chunk_size"],
-        normalize=call["normalize"], feature_map=call["feature_map"], log_decay=g, eps=1e-2,
-        initial_state=LinearState(S, z) if call["state"] else None, return_state=True,
-    )  # fmt: skip
-    outputs = [o, *state]
+    cached = eager.CACHED if dtype else call.get("cached", eager.CACHED)
     needed = [x for x in ((q, k, v, S, z, g) if call["state"] else (q, k, v, g)) if x is not None]
-    total = sum((y * x.to(y)).sum() for x, y in zip(given, outputs, strict=True))
-    grads = torch.autograd.grad(total, needed, allow_unused=True, materialize_grads=True)
+    with mock.patch.object(eager, "CACHED", cached):
+        o, state = linear_attention(
+            q, k, v, mode="chunked" if dtype else call["mode"], chunk_size=call["chunk_size"],
+            normalize=call["normalize"], feature_map=call["feature_map"], log_decay=g, eps=1e-2,
+            initial_state=LinearState(S, z) if call["state"] else None, return_state=True,
+        )  # fmt: skip
+        outputs = [o, *state]
+        total = sum((y * x.to(y)).sum() for x, y in zip(given, outputs, strict=True))
+        grads = torch.autograd.grad(total, needed, allow_unused=True, materialize_grads=True)
     return [*outputs, *grads]
 
 

@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 from torch.autograd import forward_ad
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from lsa import LinearAttention, LinearState, linear_attention, unroll
+from lsa import LinearState, linear_attention
 from lsa.attention import differentiable, eager
 from lsa.attention.api import MODES
 from lsa.attention.call import Call
-from lsa.attention.dispatch import FUSED_MAPS
 from lsa.attention.feature_maps import FEATURE_MAPS
 from lsa.attention.operator import attend, attend_operator, gradient_operator
 from tests.examples import examples
@@ -287,15 +286,6 @@ def test_autocast_changes_nothing_inside():
         assert torch.equal(linear_attention(q, k, v, feature_map="elu_plus_one"), plain)
         half = linear_attention(*(x.bfloat16() for x in (q, k, v)), feature_map="elu_plus_one")
     assert half.dtype == torch.bfloat16
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", FUSED_MAPS)
-def test_the_layer_is_its_machine(mode, name):
-    normalize = name in ("elu_plus_one", "softplus")
-    layer = LinearAttention(12, 2, mode=mode, feature_map=name, normalize=normalize).double()
-    x = torch.randn(2, 9, 12, dtype=torch.float64)
-    torch.testing.assert_close(unroll(layer.machine())(x), layer(x))
 
 
 def test_backward_keeps_no_states():
