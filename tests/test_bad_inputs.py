@@ -33,6 +33,7 @@ from lsa.cost import (
     reference_flops,
     tick_cost,
     training_cost,
+    training_memory,
     update_flops,
 )
 from lsa.gpt import gpt2_state_dict, next_token_loss
@@ -247,6 +248,10 @@ COSTS = [
     ("T", partial(least_bytes, -1, 4, 4)),
     ("K", partial(least_bytes, 8, NAN, 4)),
     ("T", partial(reference_flops, "chunked", -1, 4, 4)),
+    *each(partial(training_memory, NANO), "tokens", -1),
+    *each(partial(training_memory, NANO, 1), "devices", 0),
+    *each(partial(training_memory, NANO, 1), "recompute", 1),
+    *each(partial(training_memory, tokens=1), "config", None),
     ("D", partial(least_flops, -1, 4, True)),
     ("K", partial(best_chunk_size, 0, 4, 1e12, 1e12)),
     *each(chunk_size, "flops_per_second", 0, -1.0, NAN, INF, "fast"),
@@ -272,6 +277,7 @@ SCANS = [
     ("a: expected a floating dtype of 16, 32", partial(scan, FLOAT8, FLOAT8)),
     (r"a: expected \[B, T, ...\], got \[5\]", partial(scan, ones(5), q)),
     ("input_rule: expected one of euler, zoh, got 'foh'", partial(select, input_rule="foh")),
+    ("mode: expected one of auto, kernel, steps, tree, got 'fft'", partial(select, mode="fft")),
     ("chunk_size: expected at least 1, got 0", partial(select, chunk_size=0)),
     *each(select, "chunk_size", 1.5),
     *each(select, "A", A.to(torch.complex64)),

@@ -37,14 +37,6 @@ def test_the_scales_are_gpt2s(scale, millions):
     assert sum(p.numel() for p in model.parameters()) / 1e6 == pytest.approx(millions, abs=0.1)
 
 
-def test_every_attention_has_the_same_parameters():
-    shapes = [
-        {name: p.shape for name, p in GPT(gpt_config("nano", attention=a)).named_parameters()}
-        for a in ("softmax", "linear", "taylor")
-    ]
-    assert shapes[0] == shapes[1] == shapes[2]
-
-
 def test_loss_of_an_untrained_model_is_that_of_guessing():
     model = GPT(gpt_config("nano", vocab_size=256, n_positions=32))
     tokens = torch.randint(256, (4, 33))

@@ -113,17 +113,6 @@ def test_a_text_in_pieces_is_the_whole(mode, cuts, constant):
 
 @modes
 @pytest.mark.parametrize("constant", [False, True])
-def test_no_decay_is_decay_zero(mode, constant):
-    q, k, v, g, state = draw(T=11, constant=constant)
-    options = {"mode": mode, "chunk_size": 4, "initial_state": state, "return_state": True}
-    fading, plain = (
-        linear_attention(q, k, v, log_decay=decay, **options) for decay in (0 * g, None)
-    )
-    torch.testing.assert_close(fading, plain, rtol=1e-10, atol=1e-10)
-
-
-@modes
-@pytest.mark.parametrize("constant", [False, True])
 @pytest.mark.parametrize("feature_map", ["elu_plus_one", "identity"])
 def test_gradients_and_their_gradients(mode, constant, feature_map):
     inputs = draw(B=1, T=5, K=2, V=2, constant=constant)

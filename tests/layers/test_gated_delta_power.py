@@ -13,7 +13,6 @@ from lsa import LinearAttention
 from lsa.layers.delta import DeltaNet, delta_rule
 from lsa.layers.gated import GatedLinearAttention, decayed_attention
 from lsa.layers.power import PowerAttention, power_features
-from lsa.layers.taylor import taylor_features
 from tests.examples import examples
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -126,16 +125,6 @@ def test_the_fixed_decay_is_retnets():
     assert not any("gate" in name for name, _ in layer.named_parameters())
 
 
-def test_the_delta_rule_replaces_what_a_key_held_and_addition_does_not():
-    key = torch.tensor([1.0, 0, 0, 0]).double().expand(1, 2, 1, 4)
-    v = torch.randn(1, 2, 1, V).double()
-    S, one = torch.zeros(1, 1, K, V).double(), torch.ones(1, 2, 1).double()
-    replaced, _ = delta_rule(key, key, v, one, 0 * one, S)
-    added, _ = decayed_attention(key, key, v, 0 * one.unsqueeze(-1), S)
-    torch.testing.assert_close(replaced[:, 1], v[:, 1])
-    torch.testing.assert_close(added[:, 1], v.sum(1))
-
-
 @pytest.mark.parametrize("gated", [False, True])
 def test_without_its_erase_term_the_layer_adds_what_it_writes(gated):
     """All else is the delta rule's: unit keys, write gate, decay, and how the state is read."""
@@ -153,17 +142,6 @@ def test_without_its_erase_term_the_layer_adds_what_it_writes(gated):
     torch.testing.assert_close(adding(x[:, :1]), erasing(x[:, :1]))
 
 
-def test_the_delta_rule_is_a_step_down_the_squared_error():
-    """Yang et al. (2024): S_t = S_{t-1} - β dL/dS with L = |S^T k - v|^2 / 2."""
-    q, k, v, _, S = drawn(1)
-    beta = torch.rand(2, 1, H).double()
-    S.requires_grad_()
-    answered = torch.einsum("bhkv,bhk->bhv", S, k[:, 0])
-    (gradient,) = torch.autograd.grad((answered - v[:, 0]).square().sum() / 2, S)
-    _, after = delta_rule(q, k, v, beta, 0 * beta, S)
-    torch.testing.assert_close(after, S - beta[:, 0, :, None, None] * gradient)
-
-
 @examples(100)
 @given(width=st.integers(1, 5), p=st.integers(1, 6), seed=st.integers(0, 10**6))
 def test_power_features_multiply_to_the_power(width, p, seed):
@@ -173,17 +151,6 @@ def test_power_features_multiply_to_the_power(width, p, seed):
     phi_x, phi_y = power_features(x, p), power_features(y, p)
     assert phi_x.shape[-1] == math.comb(width + p - 1, p)
     torch.testing.assert_close((phi_x * phi_y).sum(-1), (x * y).sum(-1) ** p)
-
-
-def test_the_powers_up_to_n_are_the_taylor_map():
-    """phi_p / sqrt(p!), p = 0..n side by side, multiplies as the features of the Taylor sum."""
-    x, y = torch.randn(2, 3, 4).double()
-    degrees = range(5)
-    together = sum(
-        (power_features(x, p) * power_features(y, p)).sum(-1) / math.factorial(p) if p else 1
-        for p in degrees
-    )
-    torch.testing.assert_close(together, (taylor_features(x, 4) * taylor_features(y, 4)).sum(-1))
 
 
 @pytest.mark.parametrize("gated", [False, True])

@@ -74,17 +74,6 @@ def test_a_tick_spares_a_cache_that_is_not_its_to_write(name):
         torch.testing.assert_close(machine.step(state, x[:, 6])[1], wanted)
 
 
-def test_kv_cache_grows_and_linear_state_does_not():
-    x = torch.randn(1, 32, D)
-    softmax, linear = SoftmaxAttention(D, 3).machine(), LinearAttention(D, 3).machine()
-    assert KVCache().nbytes == 0
-    for t in (1, 8, 32):
-        cache, _ = softmax.prefill(softmax.initial_state, x[:, :t])
-        assert cache.nbytes == 2 * t * D * 4
-        state, _ = linear.prefill(linear.initial_state, x[:, :t])
-        assert sum(s.nbytes for s in state) == 3 * (4 * 4 + 4) * 4
-
-
 def test_a_cache_with_room_stays_where_it_is():
     k = torch.randn(1, 40, 2, 4)
     cache = KVCache(room=40)
