@@ -82,16 +82,6 @@ def softmax(group, way, lengths, inputs, weights):
     return o.detach(), torch.autograd.grad(loss, leaves)
 
 
-def said(group, lengths, inputs):
-    """What attention by heads says of these parts."""
-    ranks = Ranks(group)
-    try:
-        attention_by_heads(*(part(x, lengths, ranks.rank) for x in inputs), ranks=ranks)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
 def traffic(group, call, way, T, sizes, decay):
     """Bytes and calls of a layer's attention, forward and backward."""
     B, H, K, V = sizes

@@ -42,10 +42,6 @@ def test_a_process_that_breaks_off_ends_the_others(config):
         rank_speed.measured(2, {**config, "linear": [None]}, 0.0)
 
 
-def test_a_gpu_has_no_other_to_send_to():
-    assert not rank_speed.runs("cuda", False)
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the C library has to be one that can keep it")
 def test_memory_that_is_kept_is_not_asked_for_again(config):
