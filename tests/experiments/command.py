@@ -7,7 +7,10 @@ from pathlib import Path
 import torch
 
 from experiments.__main__ import main
+from experiments.harness.core import record
 from experiments.harness.core.plan import Session
+
+ORIGIN = {"commit": "0", "dirty": False, "started": "then", "seconds": 3.0}
 
 
 def bare_session(checkpoint=Path("none"), **changes):
@@ -17,8 +20,20 @@ def bare_session(checkpoint=Path("none"), **changes):
     return Session(**given | changes)
 
 
+def go_on(session, tables):
+    """Gives a session what an earlier attempt with the same code has left."""
+    session.kept = {"provenance": ORIGIN, "tables": tables}
+    return session
+
+
 def smoke(tmp_path, *arguments):
     return main(["run", *arguments, "--smoke", "--device", "cpu", "--out", str(tmp_path / "out")])
+
+
+def performed(tmp_path, experiment, *only):
+    """The records of an experiment's small runs."""
+    assert smoke(tmp_path, experiment, *(f"--only={one}" for one in only)) == 0
+    return record.load(experiment, tmp_path / "out")
 
 
 def gpu(out, *more):

@@ -6,7 +6,7 @@ import torch
 from experiments import block_speed
 from lsa.attention import MODES
 from lsa.gpt import Block, gpt_config
-from tests.experiments.command import bare_session
+from tests.experiments.command import ORIGIN, bare_session, go_on
 
 CPU = torch.device("cpu")
 
@@ -18,20 +18,15 @@ def test_a_run_times_every_mode():
     found = outcome.tables["rows"]
     assert found["mode"] == ["softmax", *MODES, "none"]
     assert all(seconds > 0 for seconds in found["seconds"])
-    columns = {name for table in outcome.tables.values() for name in table}
-    assert columns == set(block_speed.EXPERIMENT.units)
 
 
 def test_lengths_that_are_there_are_not_timed_again():
     (run,) = block_speed.runs("cpu", smoke=True)
-    session = bare_session()
-    whole = block_speed.perform(run.config, session).tables
-    limits, rows = ({**whole[name]} for name in ("limits", "rows"))
-    origin = {"commit": "0", "dirty": False, "started": "then", "seconds": 3.0}
-    session.kept = {"provenance": origin, "tables": {"limits": limits, "rows": rows}}
+    whole = block_speed.perform(run.config, bare_session()).tables
+    session = go_on(bare_session(), {name: {**table} for name, table in whole.items()})
     session.save = lambda tables: pytest.fail("timed again")
     assert block_speed.perform(run.config, session).tables == whole
-    assert session.earlier == [origin]
+    assert session.earlier == [ORIGIN]
 
 
 @pytest.mark.parametrize("mode", ("softmax", *MODES, "none"))

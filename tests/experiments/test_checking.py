@@ -95,19 +95,12 @@ DEEP = '{"schema": 2, "config": ' + "[" * 100_000 + "]" * 100_000 + "}"
             "cpu-amd-epyc-2/nano-linear-512.json, by its own",
         ),
         ({"provenance__device__count": 4}, "expected at loss_curves/cpu-amd-epyc-4/"),
-        ({"tables": {}}, "tables: expected rows, got none"),
         ({"tables__validation": {}}, "tables.validation: expected rows, got none"),
         ({"tables__train__seconds": None}, "tables.train: expected the columns update, seconds"),
         ({"tables__more": {"update": [1]}}, "tables.more: expected one of train, validation"),
         ({"tables__train__update": [1, 3, 2]}, "tables.train.update: expected increasing values"),
-        ({"tables__train__loss": [3.0, "2", 1.0]}, "tables.train.loss[1]: expected a number"),
-        ({"tables__train__loss": "abc"}, "tables.train.loss: expected a list"),
         ({"tables__train": [1]}, "tables.train: expected an object, got [1]"),
         ({"units__loss": "bits"}, "units.loss: expected 'nats/token', got 'bits'"),
-        ({"provenance__seconds": "soon"}, "provenance.seconds: expected int or float, got 'soon'"),
-        ({"tables__train__loss": [10**400, 1, 1]}, "tables.train.loss[0]: expected a finite"),
-        ({"config": {}}, "config: expected what was run, got nothing"),
-        ({"provenance__versions": {}}, "provenance.versions: expected what it ran with, got"),
         ({"provenance__started": FUTURE}, "provenance.started: expected the past, got 2999"),
         (
             {"provenance__legs": [LEG]},
@@ -150,28 +143,14 @@ def test_a_pipe_in_the_folder_is_not_waited_for(tmp_path, capsys, verb):
 
 def test_a_table_whose_rows_all_stand_twice_is_found(tmp_path, capsys):
     stored = next(record.paths(record.RESULTS, "rnn_orders"))
-    for change, message in (
-        (
-            lambda column: [value for value in column for _ in range(2)],
-            "tables.rows: expected rows",
-        ),
-        (lambda column: column, ""),
-    ):
-        contents = record.read(stored)
-        rows = contents["tables"]["rows"]
-        contents["tables"]["rows"] = {name: change(column) for name, column in rows.items()}
-        put(tmp_path, record.sign(contents), stored.name, f"rnn_orders/{stored.parent.name}")
-        status, errors, _ = check(tmp_path, capsys)
-        assert (status, bool(errors)) == (int(bool(message)), bool(message)) and message in errors
-
-
-def test_layers_are_counted_in_whole_numbers(tmp_path, capsys):
-    stored = next(record.paths(record.RESULTS, "rnn_orders"))
     contents = record.read(stored)
-    contents["tables"]["rows"]["layers"][0] = 1.5
+    rows = contents["tables"]["rows"]
+    contents["tables"]["rows"] = {
+        name: [value for value in column for _ in range(2)] for name, column in rows.items()
+    }
     put(tmp_path, record.sign(contents), stored.name, f"rnn_orders/{stored.parent.name}")
     status, errors, _ = check(tmp_path, capsys)
-    assert status == 1 and "rows.layers[0]: expected a whole number of layers, got 1.5" in errors
+    assert status == 1 and "tables.rows: expected rows" in errors
 
 
 def test_the_same_run_twice_is_found_by_its_name(tmp_path, capsys):

@@ -6,11 +6,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from experiments import converted_speed
-from experiments.__main__ import main
 from experiments.harness.bench.long_states import state_at
-from experiments.harness.core import record
 from lsa.llama import Llama, LlamaConfig
 from lsa.machines import state_bytes
+from tests.experiments.command import performed
 
 HEADS = [(0, 2), (1, 5)]
 TENTH = {"n_layer": 3, "vocab_size": 4915}  # of SmolLM2-135M's layers and of its tokens
@@ -73,10 +72,7 @@ def described(state):
 
 
 def test_all_ways_are_timed_at_all_positions(tmp_path):
-    out = tmp_path / "out"
-    command = ["run", "converted_speed", "--smoke", "--device", "cpu", "--out", str(out)]
-    assert main(command) == 0
-    (one,) = record.load("converted_speed", out)
+    (one,) = performed(tmp_path, "converted_speed")
     rows = one["tables"]["rows"]
     assert rows["position"] == [n for n in (32, 64, 128) for _ in converted_speed.WAYS]
     assert rows["way"] == [*converted_speed.WAYS] * 3

@@ -70,15 +70,13 @@ def test_an_archive_gives_the_same_bytes(small_novels, tmp_path):
         assert not (tmp_path / "c" / "novels").exists()
 
 
-def test_a_wrong_checksum_names_the_book(small_novels, tmp_path):
-    (small_novels / "Hardy_Tess_1891.txt").write_bytes(b"something else")
-    with pytest.raises(CorpusError, match="Hardy_Tess_1891.txt: expected SHA-256"):
+def test_a_book_that_is_another_or_missing_is_named(small_novels, tmp_path):
+    book = small_novels / "Hardy_Tess_1891.txt"
+    book.write_bytes(b"something else")
+    with pytest.raises(CorpusError, match=f"{book.name}: expected SHA-256"):
         load_corpus("novels", small_novels, tmp_path / "cache")
-
-
-def test_a_missing_book_is_named(small_novels, tmp_path):
-    (small_novels / "Hardy_Tess_1891.txt").unlink()
-    with pytest.raises(CorpusError, match=r"Hardy_Tess_1891.txt: cannot be read"):
+    book.unlink()
+    with pytest.raises(CorpusError, match=f"{book.name}: cannot be read"):
         load_corpus("novels", small_novels, tmp_path / "cache")
 
 
@@ -286,21 +284,24 @@ def documents_of(documents, wanted):
     return np.concatenate([tokens for split, tokens in documents if split == wanted])
 
 
-def test_a_source_that_was_named_must_exist_even_when_there_is_a_cache(made_corpus, monkeypatch):
-    with pytest.raises(corpora.CorpusError, match="corpus source nowhere: no such"):
-        corpora.load_corpus("novels", source=Path("nowhere"))
-    monkeypatch.setenv("LSA_DATA", "nowhere")
-    with pytest.raises(corpora.CorpusError, match="LSA_DATA=nowhere: no such"):
-        corpora.load_corpus("novels")
-    monkeypatch.setenv("LSA_DATA", os.devnull)
-    with pytest.raises(corpora.CorpusError, match="LSA_DATA=/dev/null: expected a folder or a reg"):
-        corpora.load_corpus("novels")
-
-
-def test_a_source_that_is_a_pipe_is_refused_even_when_there_is_a_cache(made_corpus, tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(corpora.CorpusError, match="pipe: expected a folder or a regular file"):
-        corpora.load_corpus("novels", source=tmp_path / "pipe")
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("nowhere", "nowhere: no such"),
+        (os.devnull, "/dev/null: expected a folder or a regular file"),
+        ("pipe", "pipe: expected a folder or a regular file"),
+    ],
+)
+def test_a_source_that_is_none_is_refused_even_when_there_is_a_cache(
+    made_corpus, tmp_path, monkeypatch, source, expected
+):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    with pytest.raises(CorpusError, match=f"^corpus source {expected}"):
+        load_corpus("novels", source=Path(source))
+    monkeypatch.setenv("LSA_DATA", source)
+    with pytest.raises(CorpusError, match=f"LSA_DATA={expected}"):
+        load_corpus("novels")
 
 
 def test_a_pipe_is_not_waited_for(tmp_path):

@@ -6,9 +6,8 @@ import torch
 import torch.nn.functional as F
 
 from experiments import far_reading, linearise
-from experiments.__main__ import main
-from experiments.harness.core import record
 from experiments.harness.learning.distilling import Distillation
+from tests.experiments.command import performed
 
 from .distilled import CONFIG, Ended, cut, splits, teacher
 
@@ -90,9 +89,7 @@ def test_its_arms_are_those_of_linearise():
 
 
 def test_a_run_is_stored(made_corpus, tmp_path):
-    out = tmp_path / "out"
-    assert main(["run", "far_reading", "--smoke", "--device", "cpu", "--out", str(out)]) == 0
-    (one,) = record.load("far_reading", out)
+    (one,) = performed(tmp_path, "far_reading")
     returned = one["tables"]["returned"]
     assert set(returned["distance"]) == {64, 128, 256}
     assert set(returned["kind"]) == {"passages", "needles"}

@@ -6,19 +6,13 @@ import pytest
 import torch
 
 from experiments import rnn_orders, taylor_error, variants
-from experiments.__main__ import main
 from experiments.harness.core import record, runner
-from experiments.harness.learning import shapes, training
+from experiments.harness.learning import training
 from experiments.harness.learning.corpora import load_corpus
 from lsa import DeepRNN, SoftmaxAttention, TaylorAttention
+from tests.experiments.command import performed
 
 CPU = torch.device("cpu")
-
-
-def smoke(tmp_path, experiment, *some):
-    out = str(tmp_path / "out")
-    assert main(["run", experiment, *some, "--smoke", "--device", "cpu", "--out", out]) == 0
-    return record.load(experiment, tmp_path / "out")
 
 
 def test_taylor_errors_are_those_of_the_layers():
@@ -37,7 +31,7 @@ def test_taylor_errors_are_those_of_the_layers():
 
 
 def test_taylor_error_tells_even_from_odd(tmp_path):
-    (one,) = smoke(tmp_path, "taylor_error")
+    (one,) = performed(tmp_path, "taylor_error")
     rows, ticks = one["tables"]["rows"], one["tables"]["ticks"]
     sizes = dict(zip(rows["degree"], rows["state"], strict=True))
     for degree, negative, balance in zip(
@@ -57,16 +51,8 @@ def test_the_wanted_scale_is_the_scores():
         assert scores.std().item() == pytest.approx(scale)
 
 
-def test_more_terms_come_closer_in_the_experiment_too():
-    run, *_ = taylor_error.runs("cpu", True)
-    scores, v = taylor_error.scores_and_values(run.config, 1.0)
-    even = [taylor_error.errors(scores, v, degree)["rms"] for degree in (0, 2, 4, 6, 8)]
-    assert even == sorted(even, reverse=True)
-    assert taylor_error.errors(scores, v, 40)["worst"] < 1e-9
-
-
 def test_rnn_orders_agree_and_are_all_timed(tmp_path):
-    (one,) = smoke(tmp_path, "rnn_orders")
+    (one,) = performed(tmp_path, "rnn_orders")
     rows = one["tables"]["rows"]
     assert sorted(set(rows["order"])) == sorted(rnn_orders.orders(DeepRNN(2, 1)))
     assert max(rows["difference"]) < rnn_orders.TOLERANCE
@@ -89,19 +75,6 @@ def test_rnn_orders_refuse_a_different_function(monkeypatch):
     (run,) = rnn_orders.runs("cpu", True)
     with pytest.raises(ArithmeticError, match="time-major: not the same function"):
         rnn_orders.measure_shape(2, 8, 4, run.config, CPU)
-
-
-def test_variants_end_and_say_so(tmp_path, made_corpus):
-    (one,) = smoke(tmp_path, "variants", "--only", "attention=softmax")
-    assert one["tables"]["end"] == {"ending": ["finished"], "updates": [3]}
-
-
-def test_the_plan_of_variants_changes_the_attention_and_nothing_else():
-    runs = variants.runs("cpu", False)
-    told_apart = {"attention", *shapes.OPTIONS, "seed"}
-    rest = [{k: v for k, v in run.config.items() if k not in told_apart} for run in runs]
-    assert all(one == rest[0] for one in rest)
-    assert len({run.name for run in runs}) == len(runs)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])

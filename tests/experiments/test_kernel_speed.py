@@ -1,14 +1,14 @@
 """Kernel speed without a GPU: everything but the timing of graphs, which only CUDA has."""
 
 import sys
-from types import ModuleType
 
 import pytest
 
 from experiments import kernel_speed
 from experiments.harness.core.plan import DeviceLostError
 from experiments.harness.core.tables import check_declared
-from tests.experiments.command import bare_session
+from tests.experiments.command import bare_session, go_on
+from tests.experiments.stand_in import libraries
 
 SHAPE = [1, 65, 2, 16]
 CONFIG = {"shape": SHAPE, "dtype": "bfloat16", "seed": 0}
@@ -71,8 +71,7 @@ def test_a_race_goes_on_where_it_was_left_and_without_who_lost_the_device(sessio
     assert tables["lost"]["implementation"] == ["fault"]
     assert set(tables["errors"]["implementation"]) == {"ours"}
 
-    origin = {"commit": "0", "dirty": False, "started": "then", "seconds": 3.0}
-    session.kept = {"provenance": origin, "tables": tables}
+    go_on(session, tables)
     monkeypatch.setattr(kernel_speed, "limits", lambda _: pytest.fail("measured again"))
     turns = []
     whole = kernel_speed.measure_in_turns
@@ -85,29 +84,16 @@ def test_a_race_goes_on_where_it_was_left_and_without_who_lost_the_device(sessio
     assert outcome.tables["errors"]["implementation"] == ["ours"] * 4 + ["after"] * 4
     assert set(outcome.tables["rows"]["implementation"]) == {"ours", "after"}
 
-    session.kept = {"provenance": origin, "tables": outcome.tables}
+    go_on(session, outcome.tables)
     before = len(outcome.tables["rows"]["seconds"])
     assert len(kernel_speed.perform(CONFIG, session).tables["rows"]["seconds"]) == before
     assert len(turns) == 2
 
 
-def test_a_cpu_is_not_asked_to_race():
-    assert kernel_speed.runs("cpu", smoke=False) == []
-    planned = kernel_speed.runs("cuda", smoke=False)
-    assert {run.name.split("-")[0] for run in planned} == {"ladder", "gpt2"}
-    assert len({run.name for run in planned}) == len(planned)
-
-
 @pytest.fixture
 def fla(monkeypatch):
     """A library that computes what ours does, under its own names and normalised if asked."""
-
-    def chunk(q, k, v, scale=None, initial_state=None, output_final_state=False, normalize=True):
-        o = kernel_speed.linear_attention(q, k, v, scale=scale, normalize=normalize)
-        return o, (None, None) if normalize else None
-
-    modules = {name: ModuleType(name) for name in ("fla", "fla.ops", "fla.ops.linear_attn")}
-    modules["fla.ops.linear_attn"].chunk_linear_attn = chunk
+    modules = libraries()
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
     return modules["fla"]

@@ -3,9 +3,7 @@
 import pytest
 
 from experiments import layer_speed
-from experiments.__main__ import main
-from experiments.harness.core import record
-from tests.experiments.command import bare_session
+from tests.experiments.command import bare_session, performed
 
 LAYERS = ["softmax", "linear", "aft-full", "mamba"]
 
@@ -14,9 +12,7 @@ LAYERS = ["softmax", "linear", "aft-full", "mamba"]
 def smoke(tmp_path, monkeypatch):
     """Performs the small plan, hardly timed, and returns its records by name."""
     monkeypatch.setattr("experiments.harness.bench.timing.ENOUGH_SECONDS", {"cpu": 0.0})
-    arguments = ["run", "layer_speed", "--smoke", "--device", "cpu", "--out", str(tmp_path)]
-    assert main(arguments) == 0
-    return {one["name"]: one["tables"] for one in record.load("layer_speed", tmp_path)}
+    return {one["name"]: one["tables"] for one in performed(tmp_path, "layer_speed")}
 
 
 def test_ticks_and_updates_of_every_layer(smoke):

@@ -4,11 +4,9 @@ import pytest
 import torch
 
 from experiments import linearise, replace_heads
-from experiments.__main__ import main
-from experiments.harness.core import record
-from experiments.harness.core.plan import Session
 from experiments.harness.learning.distilling import Distillation
 from lsa.machines import unroll
+from tests.experiments.command import bare_session, performed
 
 from .distilled import CONFIG, splits, teacher
 
@@ -18,7 +16,6 @@ EXPERIMENTS = {"linearise": linearise, "replace_heads": replace_heads}
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_the_plan_measures_what_taught_nothing_and_ranked_nothing(name):
     plan = EXPERIMENTS[name].runs("cpu", smoke=False)
-    assert len({run.name for run in plan}) == len(plan)
     assert not EXPERIMENTS[name].runs("cuda", smoke=False)
     for run in plan:
         config, an_update = run.config, run.config["texts"] * run.config["length"]
@@ -30,17 +27,9 @@ def test_the_plan_measures_what_taught_nothing_and_ranked_nothing(name):
     assert ends == [run.config["goes_on"] for run in plan if run.config["goes_on"]]
 
 
-def test_the_first_runs_carry_the_message():
-    first = linearise.runs("cpu", smoke=False)[0].config
-    assert first["softmax_heads"] == 0 and [*first["arms"]] == ["state", "window"]
-    assert replace_heads.runs("cpu", smoke=False)[0].config["arms"] == ["window", "hedgehog-128"]
-
-
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_a_run_is_stored(name, made_corpus, tmp_path):
-    out = tmp_path / "out"
-    assert main(["run", name, "--smoke", "--device", "cpu", "--out", str(out)]) == 0
-    (one,) = record.load(name, out)
+    (one,) = performed(tmp_path, name)
     arms = [*one["config"]["arms"]]
     assert one["tables"]["measured"]["arm"][: len(arms)] == arms
     assert set(one["tables"]["train"]["arm"]) == set(arms)
@@ -82,10 +71,8 @@ def test_a_taught_model_is_its_machine(made_corpus):
 
 
 def test_a_run_with_heads_asks_for_their_ranking(made_corpus, tmp_path):
-    session = Session(
-        torch.device("cpu"), lambda name: None, lambda tables: None, lambda *shown: None,
-        tmp_path / "out" / "linearise" / "cpu" / ".checkpoints" / "run.pt",
-    )  # fmt: skip
+    folder = tmp_path / "out" / "linearise" / "cpu" / ".checkpoints"
+    session = bare_session(folder / "run.pt")
     config = {**linearise.BASE, **linearise.SMOKE, "softmax_heads": 2}
     with pytest.raises(FileNotFoundError, match="remove_exponential --only where=rank"):
         linearise.perform(config, session)

@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments import long_race
-from experiments.__main__ import main
-from experiments.harness.core import record
 from experiments.harness.learning.batches import shuffled_windows, text_of_updates
 from experiments.harness.learning.prepared import Split
 from experiments.harness.learning.training import Training
+from tests.experiments.command import performed
 
 
 def made_split(lengths):
@@ -58,19 +57,9 @@ def test_the_rate_rises_stays_and_falls_to_zero(made_corpus):
     assert shares == [0.5, 1, 1, 1, 1, 0.75, 0.5, 0.25, 0]
 
 
-def test_runs_of_a_seed_differ_in_their_attention_alone():
-    plan = [run for run in long_race.runs("cpu", smoke=False) if run.name != "speed"]
-    varied = {"model", "attention", "attention_options", "seed"}
-    same = [{k: v for k, v in run.config.items() if k not in varied} for run in plan]
-    assert len(same) == 6
-    assert all(one == same[0] for one in same)
-
-
 @pytest.mark.parametrize("model", ["linear", "softmax"])
 def test_a_run_keeps_what_it_was_asked(model, made_corpus, tmp_path):
-    arguments = ["run", "long_race", "--smoke", "--device", "cpu", "--out", str(tmp_path / "out")]
-    assert main([*arguments, "--only", f"model={model}"]) == 0
-    (one,) = record.load("long_race", tmp_path / "out")
+    (one,) = performed(tmp_path, "long_race", f"model={model}")
     tables, config = one["tables"], one["config"]
     assert tables["train"]["update"] == [2, 4]
     assert sorted(set(tables["again"]["update"])) == config["asked"]

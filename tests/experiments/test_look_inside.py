@@ -13,7 +13,7 @@ from experiments.harness.core import record
 from experiments.harness.core.weights import read_weights
 from experiments.harness.learning.returning import trained
 from experiments.look_inside import BASE, SMOKE, kept_weights, looks, packed_looks
-from tests.experiments.command import smoke
+from tests.experiments.command import performed
 
 NEAR = SMOKE["attention"]
 
@@ -29,8 +29,7 @@ def unpacked(arrays, T):
 
 @pytest.fixture
 def stored(made_corpus, tmp_path):
-    assert smoke(tmp_path, "look_inside") == 0
-    (found,) = record.load("look_inside", tmp_path / "out")
+    (found,) = performed(tmp_path, "look_inside")
     (path,) = record.paths(tmp_path / "out", "look_inside")
     packed = read_weights(path, found)
     assert packed is not None

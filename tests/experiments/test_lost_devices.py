@@ -8,11 +8,11 @@ import torch
 from experiments import kernel_errors
 from experiments.harness.bench import errors
 from experiments.harness.core import plan, record, runner
-from experiments.harness.core.plan import DeviceLostError, Session
-from tests.experiments.command import smoke
+from experiments.harness.core.plan import DeviceLostError
+from tests.experiments.command import ORIGIN, bare_session, smoke
 from tests.parallel.pool import server
 
-CPU, GPU = torch.device("cpu"), torch.device("cuda")
+GPU = torch.device("cuda")
 
 
 pytestmark = pytest.mark.usefixtures("forked")
@@ -42,15 +42,14 @@ def test_a_process_for_all_cases():
     assert found[0][0][1] == found[2][0][1] != os.getpid()
 
 
-def test_a_race_ends_at_once_where_the_device_is_lost(tmp_path, monkeypatch):
+def test_a_race_ends_at_once_where_the_device_is_lost(monkeypatch):
     """Else each of those that follow would fail, one by one, as if it were at fault."""
 
     def synchronize(device=None):
         raise RuntimeError("CUDA error: an illegal memory access was encountered\nsecond line")
 
     monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
-    nothing = {"corpus": lambda name: None, "save": lambda _: None, "show": lambda *_: None}
-    session = Session(device=GPU, checkpoint=tmp_path / "none", **nothing)
+    session = bare_session(device=GPU)
     with pytest.raises(plan.DeviceLostError, match="fla chunk"):
         session.attempt(lambda: 1, "fla chunk")
     assert session.warnings == [
@@ -71,7 +70,7 @@ def rows(case, **options):
     return errors.measured(case, **options)
 
 
-def test_correctness_goes_on_after_a_fault_and_where_it_was_left(tmp_path, monkeypatch):
+def test_correctness_goes_on_after_a_fault_and_where_it_was_left(monkeypatch):
     whole = errors.rows
     monkeypatch.setattr(errors, "measured", whole, raising=False)
     monkeypatch.setattr(errors, "rows", rows)
@@ -81,17 +80,15 @@ def test_correctness_goes_on_after_a_fault_and_where_it_was_left(tmp_path, monke
         lambda work, cases, device: errors.in_processes(work, cases, 2, fresh=True),
     )
     (run,) = kernel_errors.runs("cpu", smoke=True)
-    saved = {"corpus": lambda name: None, "save": lambda _: None, "show": lambda *_: None}
-    session = Session(device=CPU, checkpoint=tmp_path / "none", **saved)
+    session = bare_session()
     first = kernel_errors.perform(run.config, session).tables
     assert set(first["rows"]["mode"]) == {"chunked", "recurrent"}
     assert sum("illegal memory access" in text for text in session.warnings) == 5
 
     monkeypatch.setattr(errors, "rows", whole)
-    origin = {"commit": "0", "dirty": False, "started": "then", "seconds": 3.0}
-    kept = {"provenance": {**origin, "warnings": session.warnings}, "tables": first}
+    kept = {"provenance": {**ORIGIN, "warnings": session.warnings}, "tables": first}
     counted = []
-    again = Session(device=CPU, checkpoint=tmp_path / "none", kept=kept, **saved)
+    again = bare_session(kept=kept)
     again.show = lambda done, total, note: counted.append(done)
     everything = kernel_errors.perform(run.config, again).tables["rows"]
     assert counted == [11, 12, 13, 14, 15]
@@ -99,7 +96,7 @@ def test_correctness_goes_on_after_a_fault_and_where_it_was_left(tmp_path, monke
         "chunked", "recurrent", "attention",
     }  # fmt: skip
     assert len({*zip(*everything.values(), strict=True)}) == len(everything["mode"])
-    assert again.warnings == session.warnings and again.earlier == [origin]
+    assert again.warnings == session.warnings and again.earlier == [ORIGIN]
 
 
 def test_a_device_that_is_lost_ends_the_plan(tmp_path, monkeypatch, capsys):

@@ -6,14 +6,12 @@ import pytest
 import torch
 
 from experiments import made_up_tasks
-from experiments.__main__ import main
-from experiments.harness.core import record
 from experiments.harness.learning import answers, task_training
 from experiments.harness.learning.answers import ask, ask_at_distances, ask_at_length, state_bytes
 from experiments.harness.learning.task_training import TaskTraining, task_model
 from experiments.harness.learning.tasks import draw
 from lsa.layers import LAYERS
-from tests.experiments.command import bare_session
+from tests.experiments.command import bare_session, performed
 
 RUNS = made_up_tasks.runs("cpu", smoke=False)
 ORDERED = [run.config for run in sorted(RUNS, key=lambda run: run.priority)]
@@ -31,7 +29,6 @@ def here(tmp_path):
 
 
 def test_the_plan_holds_every_layer_at_three_rates_and_seeds_and_differs_in_nothing_else():
-    assert len({run.name for run in RUNS}) == len(RUNS)
     varied = {
         "model", "attention", "attention_options", "n_head", "seed", "learning_rate",
         "lengths", "distances",
@@ -90,9 +87,7 @@ def test_a_states_bytes_are_those_of_the_layer_that_is_compared():
 
 @pytest.mark.parametrize("choice", ["model=gla", "model=fades", "task=overwriting"])
 def test_a_run_keeps_its_curve_its_end_and_its_answers(choice, tmp_path):
-    arguments = ["run", "made_up_tasks", "--smoke", "--device", "cpu", "--out", str(tmp_path)]
-    assert main([*arguments, "--only", choice]) == 0
-    for one in record.load("made_up_tasks", tmp_path):
+    for one in performed(tmp_path, "made_up_tasks", choice):
         config, tables = one["config"], one["tables"]
         assert tables["end"] == {"updates": [4], "ending": ["stopped"]}
         assert tables["curve"]["update"] == [2, 4]
@@ -147,22 +142,6 @@ def test_a_training_leaves_checkpoints_on_its_way(here, monkeypatch):
     monkeypatch.setattr(training, "save", lambda session: saved.append(training.updates))
     assert training.train(here)
     assert saved == [1, 2, 3, 4, 5]  # after the last the run is stored
-
-
-@pytest.mark.parametrize("model", ["softmax", "gla", "delta", "s6"])
-def test_weights_change_in_one_pass_as_in_torchs_loop(model):
-    """In float64: where a gradient is zero but for rounding, Adam makes a step of the rounding."""
-    config = {**small("recall", model), "updates": 3}
-    fused, loop = TaskTraining(config), TaskTraining(config)
-    loop.optimizer = torch.optim.AdamW(
-        loop.model.parameters(), betas=(0.9, 0.95), weight_decay=0.01, fused=False, foreach=False
-    )
-    for training in (fused, loop):
-        training.model.double()
-        assert training.train(bare_session())
-    assert fused.curve == loop.curve and len(fused.curve) == 2
-    for a, b in zip(fused.model.parameters(), loop.model.parameters(), strict=True):
-        torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("model", ["softmax", "linear", "s6"])

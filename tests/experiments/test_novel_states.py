@@ -15,7 +15,7 @@ from experiments.harness.core.weights import read_weights
 from experiments.harness.learning.corpora import load_corpus
 from experiments.novel_states import runs, sums
 from experiments.recipes import model_of
-from tests.experiments.command import bare_session, smoke
+from tests.experiments.command import bare_session, performed, smoke
 
 [RUN] = runs("cpu", smoke=True)
 
@@ -34,9 +34,8 @@ def session(out, **changes):
 
 @pytest.mark.slow
 def test_what_is_stored_is_the_machines_state_and_answer(out, tmp_path):
-    assert smoke(tmp_path, "novel_states") == 0
+    [found] = performed(tmp_path, "novel_states")
     [path] = record.paths(out, "novel_states")
-    [found] = record.load("novel_states", out)
     packed = read_weights(path, found)
     assert packed is not None
     text = torch.from_numpy(load_corpus("novels").splits["test"].tokens[:100].astype("int64"))

@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments import race
-from experiments.__main__ import main
-from experiments.harness.core import record
 from experiments.harness.learning import probes, weights
 from experiments.harness.learning.corpora import load_corpus
 from lsa.gpt import GPT, gpt_config
+from tests.experiments.command import performed
 
 NANO = {"vocab_size": 256, "n_positions": None, "n_layer": 2, "n_head": 2, "d_model": 16}
 
@@ -23,35 +22,17 @@ def model(attention="linear", **options):
     return GPT(shape)
 
 
-def test_runs_at_a_context_differ_in_attention_and_seed_alone():
-    runs = race.runs("cpu", smoke=False)
-    for context in race.UPDATES:
-        found = [
-            r.config for r in runs if r.config["context"] == context and "rounds" not in r.config
-        ]
-        assert len(found) == len(race.MODELS) * len(race.SEEDS)
-        varied = {"model", "attention", "attention_options", "seed", "film", "window"}
-        same = [{k: v for k, v in config.items() if k not in varied} for config in found]
-        assert all(one == same[0] for one in same)
-    assert len({run.name for run in runs}) == len(runs)
-
-
 def test_every_model_is_timed_in_turn(made_corpus, tmp_path):
-    arguments = ["run", "race", "--smoke", "--device", "cpu", "--out", str(tmp_path / "out")]
-    assert main([*arguments, "--only", "model=all"]) == 0
-    (one,) = record.load("race", tmp_path / "out")
+    (one,) = performed(tmp_path, "race", "model=all")
     assert one["tables"]["speed"]["model"] == list(race.MODELS)
 
 
 @pytest.mark.parametrize("attention", ["linear", "conv", "none"])
 def test_a_run_keeps_its_curve_its_film_and_its_losses_by_position(
-    attention, made_corpus, tmp_path, monkeypatch
+    attention, made_corpus, tmp_path
 ):
     names = {"linear": "linear", "conv": "two bytes", "none": "no attention"}
-    only = f"model={names[attention]}"
-    arguments = ["run", "race", "--smoke", "--device", "cpu", "--out", str(tmp_path / "out")]
-    assert main([*arguments, "--only", only]) == 0
-    (one,) = record.load("race", tmp_path / "out")
+    (one,) = performed(tmp_path, "race", f"model={names[attention]}")
     assert one["tables"]["samples"]["update"] == [0, 0, 2, 2]
     positions = one["tables"]["positions"]
     own = [i for i, reading in enumerate(positions["reading"]) if reading == "own"]
@@ -65,17 +46,6 @@ def test_a_run_keeps_its_curve_its_film_and_its_losses_by_position(
     assert mean == pytest.approx(one["tables"]["validation"]["loss"][-1], abs=1e-3)
     weights = list((tmp_path / "out").rglob("*.weights.npz"))
     assert len(weights) == (attention == "linear")
-
-
-@pytest.mark.parametrize("attention", ["softmax", "linear"])
-def test_what_a_model_looks_at_makes_its_output(attention):
-    """The weights kept for the film are those that the layer mixes its values with."""
-    layer = model(attention, log_decay=[-0.2, 0.0]).h[0].attn
-    x = torch.randn(1, 9, 16)
-    A = layer.weights(x)
-    torch.testing.assert_close(A.sum(-1), torch.ones(1, 2, 9))
-    v = layer.qkv(x)[2].transpose(1, 2)
-    torch.testing.assert_close(layer.out((A @ v).transpose(1, 2)), layer(x), rtol=1e-4, atol=1e-5)
 
 
 def test_kept_weights_are_the_model_rounded():

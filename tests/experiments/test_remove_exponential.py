@@ -4,8 +4,6 @@ import pytest
 import torch
 
 from experiments import remove_exponential
-from experiments.__main__ import main
-from experiments.harness.core import record
 from experiments.harness.learning.corpora import load_corpus
 from experiments.harness.learning.returning import (
     LEAD,
@@ -14,9 +12,9 @@ from experiments.harness.learning.returning import (
     passages,
     recall_in_text,
     scores,
-    trained,
     unseen,
 )
+from tests.experiments.command import performed, smoke
 from tests.experiments.distilled import cut, teacher
 
 
@@ -90,7 +88,6 @@ def test_slopes_add_up_to_what_confining_all_heads_costs(made_corpus, monkeypatc
 
 def test_what_ranks_does_not_measure():
     plan = remove_exponential.runs("cpu", smoke=False)
-    assert len({run.name for run in plan}) == len(plan)
     for run in plan:
         rank = run.config["where"] == "rank"
         assert (run.config["split"], run.config["texts"]) == (
@@ -100,10 +97,7 @@ def test_what_ranks_does_not_measure():
 
 
 def test_runs_are_stored_with_the_heads_they_confine(made_corpus, tmp_path):
-    out = tmp_path / "out"
-    command = ["run", "remove_exponential", "--smoke", "--device", "cpu", "--out", str(out)]
-    assert main(command) == 0
-    found = {one["name"]: one for one in record.load("remove_exponential", out)}
+    found = {one["name"]: one for one in performed(tmp_path, "remove_exponential")}
     heads = found["rank-passages"]["tables"]["heads"]
     assert heads["text"] == [0] * 8 + [1] * 8
     mass = torch.tensor(heads["mass"]).view(2, 8).mean(0)
@@ -153,14 +147,8 @@ def test_a_stopped_run_goes_on_after_its_last_text(number, made_corpus):
 
 
 def test_without_a_ranking_one_line_asks_for_it(made_corpus, tmp_path, capsys):
-    out = tmp_path / "out"
-    command = ["run", "remove_exponential", "--smoke", "--device", "cpu", "--out", str(out)]
-    assert main([*command, "--only", "where=first"]) != 0
+    assert smoke(tmp_path, "remove_exponential", "--only", "where=first") != 0
     assert "run remove_exponential --only where=rank" in capsys.readouterr().err
-
-
-def test_the_trained_model_is_named():
-    assert trained("tiny").tokens("ab") == [97, 98]
 
 
 def test_a_control_has_another_passage_of_its_novel_first(made_corpus):

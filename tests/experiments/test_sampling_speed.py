@@ -9,7 +9,7 @@ from experiments.harness.bench.timing import Timing
 from experiments.harness.core.tables import check_declared
 from lsa.gpt import GPT, gpt_config
 from lsa.layers import KVCache
-from tests.experiments.command import bare_session
+from tests.experiments.command import ORIGIN, bare_session, go_on
 
 CPU = torch.device("cpu")
 ATTENTIONS = ("softmax", "linear")
@@ -197,9 +197,7 @@ def test_a_run_goes_on_where_it_was_left(monkeypatch):
     session = bare_session()
     whole = sampling_speed.perform(run.config, session).tables["rows"]
     assert whole["position"] == [1, 64] * 2
-    origin = {"commit": "0", "dirty": False, "started": "then", "seconds": 3.0}
-    first = {name: values[:3] for name, values in whole.items()}
-    session.kept = {"provenance": origin, "tables": {"rows": first}}
+    go_on(session, {"rows": {name: values[:3] for name, values in whole.items()}})
     made = []
     model = sampling_speed.GPT
     monkeypatch.setattr(sampling_speed, "GPT", lambda shape: made.append(1) or model(shape))
@@ -207,4 +205,4 @@ def test_a_run_goes_on_where_it_was_left(monkeypatch):
     assert again["attention"] == whole["attention"] and again["position"] == whole["position"]
     assert again["seconds"][:3] == whole["seconds"][:3] and len(made) == 1
     assert again["state"] == whole["state"]
-    assert session.earlier == [origin]
+    assert session.earlier == [ORIGIN]

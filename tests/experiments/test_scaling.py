@@ -3,10 +3,9 @@
 import pytest
 
 from experiments import scaling
-from experiments.__main__ import main
-from experiments.harness.core import record
 from lsa.cost import update_flops
 from lsa.gpt import GPT, gpt_config
+from tests.experiments.command import performed
 
 
 def parameters(size):
@@ -21,16 +20,6 @@ def test_sizes_are_what_they_are_called():
     counts = [parameters(size) for size in scaling.SIZES]
     assert counts == sorted(counts)
     assert sorted(scaling.ORDER) == sorted(scaling.SIZES)
-
-
-def test_runs_differ_in_size_attention_and_seed_alone():
-    plan = scaling.runs("cpu", smoke=False)
-    assert len({run.name for run in plan}) == len(plan)
-    runs = [run for run in plan if "change" not in run.config]
-    assert len(runs) == 3 * 2 * len(scaling.SIZES)
-    told_apart = {"size", "shape", "attention", "seed"}
-    rest = [{k: v for k, v in run.config.items() if k not in told_apart} for run in runs]
-    assert all(one == rest[0] for one in rest)
 
 
 def test_the_largest_size_is_trained_at_other_rates():
@@ -54,9 +43,7 @@ def test_a_gpu_goes_on_to_the_sizes_of_gpt_2():
 
 
 def test_a_run_keeps_what_it_costs(made_corpus, tmp_path):
-    arguments = ["run", "scaling", "--smoke", "--device", "cpu", "--out", str(tmp_path / "out")]
-    assert main([*arguments, "--only", "attention=linear"]) == 0
-    (one,) = record.load("scaling", tmp_path / "out")
+    (one,) = performed(tmp_path, "scaling", "attention=linear")
     config = one["config"]
     shape = gpt_config(
         config["scale"], vocab_size=256, n_positions=None, attention="linear", **config["shape"]

@@ -3,16 +3,12 @@
 import pytest
 
 from experiments import scan_speed
-from experiments.__main__ import main
-from experiments.harness.core import record
-from tests.experiments.command import bare_session
+from tests.experiments.command import bare_session, performed
 
 
 def test_all_that_a_cpu_has_is_compared_and_timed(tmp_path, monkeypatch):
     monkeypatch.setattr("experiments.harness.bench.timing.ENOUGH_SECONDS", {"cpu": 0.0})
-    arguments = ["run", "scan_speed", "--smoke", "--device", "cpu", "--out", str(tmp_path)]
-    assert main(arguments) == 0
-    (run,) = record.load("scan_speed", tmp_path)
+    (run,) = performed(tmp_path, "scan_speed")
     tables = run["tables"]
     assert tables["rows"]["implementation"] == ["steps", "tree"] * 2
     assert tables["rows"]["pass"] == ["forward"] * 2 + ["forward+backward"] * 2
@@ -53,9 +49,3 @@ def test_mambas_own_sees_its_layout_and_one_that_fails_is_told(monkeypatch):
     assert max(tables["errors"]["error"]) <= 1e-5
     assert tables["rows"]["implementation"] == ["mamba_ssm"] * 2
     assert any("kernel: ValueError: no kernel here" in told for told in session.warnings)
-
-
-def test_a_gpu_runs_it_at_mambas_width():
-    planned = scan_speed.runs("cuda", smoke=False)
-    assert [run.config["length"] for run in planned] == [256, 1024, 4096, 16384, 65536]
-    assert {run.config["channels"] for run in planned} == {1536}

@@ -6,11 +6,10 @@ import pytest
 import torch
 
 from experiments import state_size
-from experiments.__main__ import main
-from experiments.harness.core import record
 from experiments.harness.learning import probes
 from experiments.harness.learning.corpora import load_corpus
 from lsa.gpt import GPT, gpt_config
+from tests.experiments.command import performed
 
 NAMED = {"weights", "heads", "change", "seed", "shape", "attention", "attention_options"}
 CPU = torch.device("cpu")
@@ -18,7 +17,7 @@ CPU = torch.device("cpu")
 
 def test_a_run_differs_in_what_it_names_and_nothing_else():
     runs = state_size.runs("cpu", smoke=False)
-    assert len({run.name for run in runs}) == len(runs) == 3 * len(state_size.ARMS)
+    assert len(runs) == 3 * len(state_size.ARMS)
     for config in (run.config for run in runs):
         expected = {**state_size.BASE, **state_size.RECIPES[config["recipe"]]}
         expected |= state_size.CHANGES[config["change"]]
@@ -31,27 +30,13 @@ def test_a_run_differs_in_what_it_names_and_nothing_else():
             assert sum(slope < 0 for slope in fades) == (near if wanted else 0)
 
 
-def test_an_arm_and_its_seeds_are_told_apart_by_the_seed_alone():
-    by_arm = {}
-    for run in state_size.runs("cpu", smoke=False):
-        config = {**run.config}
-        seed = config.pop("seed")
-        key = tuple(config[name] for name in state_size.Arm._fields)
-        by_arm.setdefault(key, {})[seed] = config
-    for found in by_arm.values():
-        assert list(found) == [0, 1, 2]
-        assert found[0] == found[1] == found[2]
-
-
 @pytest.mark.parametrize(
     ("only", "heads"), [("weights=elu + 1", 2), ("weights=Taylor 2", 8), ("weights=none", 0)]
 )
 def test_a_run_keeps_its_curve_its_size_and_how_many_tokens_it_weighs(
     only, heads, made_corpus, tmp_path
 ):
-    arguments = ["run", "state_size", "--smoke", "--device", "cpu", "--out", str(tmp_path / "out")]
-    assert main([*arguments, "--only", only]) == 0
-    (one,) = record.load("state_size", tmp_path / "out")
+    (one,) = performed(tmp_path, "state_size", only)
     tables = one["tables"]
     assert tables["end"] == {"ending": ["finished"], "updates": [3]}
     assert tables["validation"]["update"] == [0, 2, 3]

@@ -13,7 +13,7 @@ from experiments.harness.learning.task_training import task_model
 from experiments.harness.learning.tasks import draw
 from experiments.task_examples import LAYERS, TASKS, keys
 from lsa import linear_attention
-from tests.experiments.command import smoke
+from tests.experiments.command import performed
 
 
 def test_models_are_those_of_the_made_up_tasks():
@@ -30,8 +30,7 @@ def test_models_are_those_of_the_made_up_tasks():
 
 
 def test_a_run_keeps_answers_and_keys(tmp_path):
-    assert smoke(tmp_path, "task_examples") == 0
-    (found,) = record.load("task_examples", tmp_path / "out")
+    (found,) = performed(tmp_path, "task_examples")
     (path,) = record.paths(tmp_path / "out", "task_examples")
     config, texts = found["config"], found["tables"]["texts"]
     length, pairs = config["case"]["length"], config["case"]["pairs"]

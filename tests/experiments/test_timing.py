@@ -1,4 +1,4 @@
-"""How calls and graphs are timed, with the GPU's part replaced; taking turns: test_mode_speed."""
+"""How calls and graphs are timed, with the GPU's part replaced."""
 
 from types import SimpleNamespace
 
@@ -33,11 +33,12 @@ def test_the_cache_is_filled_before_each_call_and_not_timed(monkeypatch):
     clock = iter(range(1000))
     monkeypatch.setattr(timing.time, "perf_counter", lambda: order.append("clock") or next(clock))
     calls = {name: lambda name=name: order.append(name) for name in "ab"}
-    timing.measure_in_turns(calls, CPU, lambda: order.append("fill"))
+    timings = timing.measure_in_turns(calls, CPU, lambda: order.append("fill"))
     warm, timed = order[:4], order[4:]
     assert warm == [*"aabb"]
     rounds = len(timed) // 8
     assert timed == ["fill", "clock", "a", "clock", "fill", "clock", "b", "clock"] * rounds
+    assert {name: one.repeats for name, one in timings.items()} == {"a": rounds, "b": rounds}
 
 
 def test_a_cache_filler_reads_twice_its_cache():

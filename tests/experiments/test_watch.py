@@ -79,15 +79,6 @@ def test_work_that_does_not_get_on_is_named_with_its_place(store):
     assert line.endswith("of hang")
 
 
-def test_another_kind_of_work_may_take_longer(store):
-    one, said = started(store, 0, size=1)
-    for kind in "ab":
-        with one.expecting(kind):
-            time.sleep(40 * BEAT)
-    assert not said
-    one.stop()
-
-
 def waiter(module):
     """A function of a module that calls torch, which waits for so many seconds."""
     inner = {"__name__": "torch._ops", "sleep": time.sleep}
@@ -102,12 +93,42 @@ def idle():
     return False
 
 
-@pytest.mark.parametrize("module", ["torch.distributed.fsdp", "lsa.parallel.collectives"])
-def test_a_rank_that_waits_for_others_does_not_hang(store, module):
-    one, said = started(store, 0, size=1, runs=idle)
-    for _ in range(2):
-        with one.expecting("a"):
-            waiter(module)(40 * BEAT)
+QUIET = {
+    "another kind of work may take longer": ({}, time.sleep, "ab"),
+    "it waits for weights": ({"runs": idle}, waiter("torch.distributed.fsdp"), "aa"),
+    "it waits for states": ({"runs": idle}, waiter("lsa.parallel.collectives"), "aa"),
+    "its device is busy": ({"busy": lambda: True, "runs": lambda: True}, time.sleep, "aa"),
+    "it idles beside its device": ({"busy": lambda: True, "runs": idle}, time.sleep, "aa"),
+}
+
+
+@pytest.mark.parametrize("why", QUIET)
+def test_a_rank_that_does_not_hang_alarms_nobody(store, why):
+    given, work, kinds = QUIET[why]
+    one, said = started(store, 0, size=1, **given)
+    for kind in kinds:
+        with one.expecting(kind):
+            work(40 * BEAT)
+    assert not said
+    one.stop()
+
+
+def test_a_rank_that_was_waited_for_is_late_and_does_not_hang(store):
+    """Others that waited for it have been in their update for as long, and go on."""
+    one, said = started(store, 0, size=1)
+    with one.expecting("a"):
+        pass
+    with one.expecting("a"):
+        waiter("torch.distributed.fsdp")(40 * BEAT)
+        time.sleep(8 * BEAT)
+    assert not said
+    one.stop()
+
+
+def test_long_work_that_runs_alarms_nobody(store):
+    """To read a text, or to compile: of the first update, nobody knows how long it takes."""
+    one, said = started(store, 0, size=1, runs=lambda: True)
+    time.sleep(40 * BEAT)
     assert not said
     one.stop()
 
@@ -128,42 +149,12 @@ def test_a_checkpoint_whose_files_do_not_answer_hangs(store):
     one.thread.join()
 
 
-def test_a_rank_that_was_waited_for_is_late_and_does_not_hang(store):
-    """Others that waited for it have been in their update for as long, and go on."""
-    one, said = started(store, 0, size=1)
-    with one.expecting("a"):
-        pass
-    with one.expecting("a"):
-        waiter("torch.distributed.fsdp")(40 * BEAT)
-        time.sleep(8 * BEAT)
-    assert not said
-    one.stop()
-
-
-@pytest.mark.parametrize("runs", [idle, lambda: True])
-def test_a_rank_whose_device_is_busy_does_not_hang(store, runs):
-    one, said = started(store, 0, size=1, busy=lambda: True, runs=runs)
-    for _ in range(2):
-        with one.expecting("a"):
-            time.sleep(40 * BEAT)
-    assert not said
-    one.stop()
-
-
 def test_a_rank_of_which_nothing_runs_is_named_wherever_it_is(store):
     one, said = started(store, 0, size=1, runs=idle)
     hang(said)
     (line,) = said
     assert line.startswith("rank 0 hangs: for 0 s in tests.experiments.test_watch, line ")
     one.thread.join()
-
-
-def test_long_work_that_runs_alarms_nobody(store):
-    """To read a text, or to compile: of the first update, nobody knows how long it takes."""
-    one, said = started(store, 0, size=1, runs=lambda: True)
-    time.sleep(40 * BEAT)
-    assert not said
-    one.stop()
 
 
 def answers(*, runs, spins=False):

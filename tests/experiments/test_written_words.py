@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from experiments import written_words
-from experiments.harness.core import record
 from experiments.harness.learning.prepared import Split
 from experiments.written_words import halves, repeats, vocabulary, words
-from tests.experiments.command import smoke
+from tests.experiments.command import performed, smoke
 
 
 def test_words_are_letters_with_apostrophes_inside():
@@ -39,8 +38,7 @@ def test_a_prompt_ends_with_a_space_and_no_letter_is_lost():
 @pytest.mark.slow
 def test_a_run_measures_the_model_and_the_novels(made_corpus, tmp_path):
     assert smoke(tmp_path, "race", "--only", "model=linear") == 0
-    assert smoke(tmp_path, "written_words") == 0
-    (one,) = record.load("written_words", tmp_path / "out")
+    (one,) = performed(tmp_path, "written_words")
     texts, places = one["tables"]["texts"], written_words.SMOKE["places"]
     assert texts["writer"] == ["novel"] * places + ["greedy"] * places + ["sampled"] * places
     assert all(k <= n for k, n in zip(texts["known"], texts["words"], strict=True))
