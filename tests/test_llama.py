@@ -8,7 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from lsa import is_causal_at, unroll
 from lsa.layers.mixes import SoftmaxMix
-from lsa.llama import MIXES, Llama, LlamaConfig, rotated
+from lsa.llama import Llama, LlamaConfig, rotated
 from lsa.machines import state_bytes
 from tests.examples import examples
 
@@ -161,6 +161,19 @@ def test_what_attention_refuses_is_named(attention, expected):
         Llama(LlamaConfig(**TINY), attention=attention)
 
 
+def test_a_shape_that_does_not_fit_is_named():
+    for changes, expected in (
+        ({"n_kv_head": 4}, "n_kv_head: expected a divisor of n_head 6, got 4"),
+        ({"head_width": 3}, "head_width: expected an even number, got 3"),
+        ({"rope_base": 0}, "rope_base: expected a finite number above 0, got 0"),
+        ({"n_layer": -1}, "n_layer: expected at least 0, got -1"),
+    ):
+        with pytest.raises(ValueError, match="^" + expected):
+            LlamaConfig(**{**TINY, **changes})
+    with pytest.raises(ValueError, match="^groups: expected one for each of 3, got 2"):
+        SoftmaxMix(3, 4, groups=[0, 0])
+
+
 @pytest.mark.parametrize(("layers", "last"), [(1, 3), (3, 9)])
 def test_each_layer_carries_a_change_one_window_on(layers, last):
     """The answer to an exercise of the chapter on a trained model."""
@@ -175,28 +188,8 @@ def test_each_layer_carries_a_change_one_window_on(layers, last):
     assert changed.nonzero().max() == last
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({"n_kv_head": 4}, "n_kv_head: expected a divisor of n_head 6, got 4"),
-        ({"head_width": 3}, "head_width: expected an even number, got 3"),
-        ({"rope_base": 0}, "rope_base: expected a finite number above 0, got 0"),
-        ({"n_layer": -1}, "n_layer: expected at least 0, got -1"),
-    ],
-)
-def test_a_shape_that_does_not_fit_is_named(changes, expected):
-    with pytest.raises(ValueError, match="^" + expected):
-        LlamaConfig(**{**TINY, **changes})
-
-
 def test_the_shape_by_default_is_smollm2s():
     """134,515,008 parameters, of which the embedding is one matrix."""
     with torch.device("meta"):
         model = Llama(LlamaConfig())
     assert sum(p.numel() for p in model.parameters()) == 134_515_008
-
-
-def test_groups_that_do_not_fit_are_named():
-    with pytest.raises(ValueError, match="^groups: expected one for each of 3, got 2"):
-        SoftmaxMix(3, 4, groups=[0, 0])
-    assert set(MIXES) == {"softmax", "window", "linear", "window-state"}

@@ -96,22 +96,6 @@ def test_a_decay_of_mask_size_resets(mode, dtype, size, resets, C, seed):
 
 
 @modes
-@given(cuts=st.lists(st.integers(0, 8), min_size=1, max_size=4), constant=st.booleans())
-def test_a_text_in_pieces_is_the_whole(mode, cuts, constant):
-    q, k, v, g, state = draw(T=sum(cuts), constant=constant)
-    options = {"mode": mode, "chunk_size": 3, "return_state": True}
-    whole, last = linear_attention(q, k, v, initial_state=state, log_decay=g, **options)
-    pieces = []
-    for parts in zip(*(x.split(cuts, 1) for x in (q, k, v)), strict=True):
-        at = sum(piece.shape[1] for piece in pieces)
-        fading = g if constant else g[:, at : at + parts[0].shape[1]]
-        o, state = linear_attention(*parts, initial_state=state, log_decay=fading, **options)
-        pieces.append(o)
-    torch.testing.assert_close(torch.cat(pieces, 1), whole, rtol=1e-10, atol=1e-10)
-    torch.testing.assert_close(tuple(state), tuple(last), rtol=1e-10, atol=1e-10)
-
-
-@modes
 @pytest.mark.parametrize("constant", [False, True])
 @pytest.mark.parametrize("feature_map", ["elu_plus_one", "identity"])
 def test_gradients_and_their_gradients(mode, constant, feature_map):

@@ -9,21 +9,8 @@ from experiments.harness.core.weights import WEIGHTS, describe_weights
 from experiments.harness.learning.weights import pack_weights
 from experiments.recipes import stored_models
 from lsa.gpt import GPT, gpt_config
+from tests.experiments.distilled import Copier
 from tests.experiments.test_checking import one, put
-
-
-class Copier(torch.nn.Module):
-    """Predicts, surely, the token that stood `back` places before the one to come."""
-
-    def __init__(self, back):
-        super().__init__()
-        self.back = back
-
-    def forward(self, tokens):
-        logits = torch.zeros(*tokens.shape, 256)
-        seen = tokens[:, : max(0, tokens.shape[1] - self.back + 1)]
-        logits[:, self.back - 1 :].scatter_(2, seen[..., None], 20.0)
-        return logits
 
 
 def test_a_model_that_looks_back_gains_at_its_own_distance_alone():

@@ -14,8 +14,8 @@ from experiments.harness.learning.returning import (
     scores,
     unseen,
 )
-from tests.experiments.command import performed, smoke
-from tests.experiments.distilled import cut, teacher
+from tests.experiments.command import bare_session, go_on, performed, smoke
+from tests.experiments.distilled import Copier, cut, teacher
 
 
 def split_of(name="test"):
@@ -45,21 +45,6 @@ def test_a_list_comes_again_in_another_order(made_corpus):
 def test_a_text_that_is_too_short_is_named(made_corpus):
     with pytest.raises(ValueError, match="^length: expected at most 2000 tokens, got 5"):
         passages(split_of(), cut, distance=5000, texts=1)
-
-
-class Copier:
-    """Predicts, surely, the token that stood `back` places before the one to come."""
-
-    def __init__(self, back):
-        self.back = back
-
-    def hidden(self, tokens):
-        x = torch.zeros(*tokens.shape, 256)
-        x[:, self.back - 1 :].scatter_(2, tokens[:, : tokens.shape[1] - self.back + 1, None], 20.0)
-        return x
-
-    def head(self, x):
-        return x
 
 
 def test_a_model_that_looks_back_gains(made_corpus):
@@ -110,26 +95,12 @@ def test_runs_are_stored_with_the_heads_they_confine(made_corpus, tmp_path):
     assert texts["text"] == [0, 1]
 
 
-class Stopped:
+def stopped(tables):
     """A session that ends after one text more than it has."""
-
-    def __init__(self, tables):
-        self.tables, self.saved = tables, 0
-
-    def corpus(self, name):
-        return load_corpus(name)
-
-    def go_on(self):
-        return self.tables
-
-    def out_of_time(self):
-        return self.saved > 0
-
-    def save(self, tables):
-        self.saved += 1
-
-    def show(self, *progress):
-        pass
+    saved = []
+    session = bare_session(corpus=load_corpus, save=saved.append)
+    session.out_of_time = lambda: bool(saved)
+    return go_on(session, tables)
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["rank", "measure"])
@@ -137,13 +108,11 @@ def test_a_stopped_run_goes_on_after_its_last_text(number, made_corpus):
     config = remove_exponential.runs("cpu", smoke=True)[number].config
     perform, tables, complete = remove_exponential.perform, {}, []
     for _ in range(3):
-        outcome = perform(config, Stopped(tables))
+        outcome = perform(config, stopped(tables))
         tables = outcome.tables
         complete.append(outcome.complete)
     assert complete == [False, True, True]
-    at_once = Stopped({})
-    at_once.out_of_time = lambda: False
-    assert perform(config, at_once).tables == tables
+    assert perform(config, bare_session(corpus=load_corpus)).tables == tables
 
 
 def test_without_a_ranking_one_line_asks_for_it(made_corpus, tmp_path, capsys):

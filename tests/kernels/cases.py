@@ -4,7 +4,7 @@ import torch
 
 from lsa.attention.call import Call
 from lsa.attention.feature_maps import FEATURE_MAPS
-from tests.helpers import definition, relative_rms
+from tests.helpers import RELATIVE, definition, relative_rms
 
 
 def draw(B, T, H, K, V, dtype, *, device="cpu", feature_map="identity", contiguous=True, seed=0):
@@ -80,3 +80,12 @@ def errors(
     if first:
         found |= {"dS": grads.dS} | ({"dz": grads.dz} if normalize or last else {})
     return {name: relative_rms(x, exact[name]) for name, x in found.items()}
+
+
+def check(mode, inputs, **options):
+    """Each error of a call of a mode's module is within the bound of its dtype."""
+    within(errors(mode, inputs, **options), inputs[0].dtype)
+
+
+def within(found, dtype):
+    assert {name: error for name, error in found.items() if not error <= RELATIVE[dtype]} == {}

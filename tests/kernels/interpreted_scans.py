@@ -7,13 +7,12 @@ from lsa.layers.mamba import S6
 from lsa.scans import selective_operator, selective_scan
 from lsa.scans.kernels import selective
 from tests.helpers import RELATIVE, relative_rms
+from tests.kernels.cases import within
 from tests.kernels.scan_cases import draw, errors, exactly
 
 
 def check(inputs, rule="euler", **options):
-    found = errors(selective, inputs, rule, **options)
-    bound = RELATIVE[inputs[0].dtype]
-    assert {name: error for name, error in found.items() if not error <= bound} == {}
+    within(errors(selective, inputs, rule, **options), inputs[0].dtype)
 
 
 @pytest.mark.parametrize("rule", ["euler", "zoh"])

@@ -6,7 +6,7 @@ import torch
 from lsa import LinearState, linear_attention
 from tests.helpers import RELATIVE, definition, relative_rms
 from tests.kernels import scan_cases
-from tests.kernels.cases import draw, errors
+from tests.kernels.cases import check, draw, within
 
 if not torch.cuda.is_available():
     pytest.skip("needs a GPU", allow_module_level=True)
@@ -55,22 +55,15 @@ def _poison():
 )
 def test_results_and_gradients(mode, B, T, H, K, V, dtype, normalize, feature_map, last):
     inputs = draw(B, T, H, K, V, dtype, device=GPU, feature_map=feature_map)
-    found = errors(
-        MODES[mode], inputs, normalize=normalize, feature_map=feature_map, first=last, last=last
-    )
-    bound = RELATIVE[dtype]
-    assert {name: error for name, error in found.items() if not error <= bound} == {}
+    check(MODES[mode], inputs, normalize=normalize, feature_map=feature_map, first=last, last=last)
 
 
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("cut", [(1, 2048), (2, 1024), (8, 256)])
 def test_segments(cut, normalize):
     inputs = draw(1, 2000, 3, 64, 64, torch.bfloat16, device=GPU)
-    found = errors(
-        chunked, inputs, normalize=normalize, feature_map="identity", first=True, last=True,
-        cut=cut,
-    )  # fmt: skip
-    assert max(found.values()) <= RELATIVE[torch.bfloat16], found
+    options = {"normalize": normalize, "feature_map": "identity", "cut": cut}
+    check(chunked, inputs, **options, first=True, last=True)
 
 
 @pytest.mark.parametrize("mode", list(MODES))
@@ -89,31 +82,22 @@ def test_decay(B, T, H, D, normalize, feature_map, dtype, constant, mode):
     inputs = draw(B, T, H, D, D, dtype, device=GPU, feature_map=feature_map)
     g = torch.Generator(GPU).manual_seed(3)
     shape = (1, 1, H) if constant else (B, T, H)
-    found = errors(
-        MODES[mode], inputs, normalize=normalize, feature_map=feature_map, first=True, last=True,
-        decay=-0.3 * torch.rand(shape, generator=g, device=GPU),
-    )  # fmt: skip
-    bound = RELATIVE[dtype]
-    assert {name: error for name, error in found.items() if not error <= bound} == {}
+    decay = -0.3 * torch.rand(shape, generator=g, device=GPU)
+    options = {"normalize": normalize, "feature_map": feature_map, "decay": decay}
+    check(MODES[mode], inputs, **options, first=True, last=True)
 
 
 @pytest.mark.parametrize("T", [1, 2, 64])
 @pytest.mark.parametrize("mode", list(MODES))
 def test_short_sequences_after_a_state(mode, T):
     inputs = draw(2, T, 2, 16, 16, torch.float32, device=GPU)
-    found = errors(
-        MODES[mode], inputs, normalize=True, feature_map="identity", first=True, last=True
-    )
-    assert max(found.values()) <= RELATIVE[torch.float32], found
+    check(MODES[mode], inputs, normalize=True, feature_map="identity", first=True, last=True)
 
 
 @pytest.mark.parametrize("mode", list(MODES))
 def test_strided_inputs(mode):
     inputs = draw(2, 200, 3, 40, 24, torch.bfloat16, device=GPU, contiguous=False)
-    found = errors(
-        MODES[mode], inputs, normalize=True, feature_map="identity", first=False, last=False
-    )
-    assert max(found.values()) <= RELATIVE[torch.bfloat16], found
+    check(MODES[mode], inputs, normalize=True, feature_map="identity", first=False, last=False)
 
 
 @pytest.mark.parametrize("mode", list(MODES))
@@ -255,9 +239,7 @@ def test_double_backward_and_splits():
 def test_selective_scan(B, T, D, N, cut, dtype, rule):
     inputs = scan_cases.draw(B, T, D, N, dtype, device=GPU)
     first = T != 997
-    found = scan_cases.errors(selective, inputs, rule, first=first, last=first, cut=cut)
-    bound = RELATIVE[dtype]
-    assert {name: error for name, error in found.items() if not error <= bound} == {}
+    within(scan_cases.errors(selective, inputs, rule, first=first, last=first, cut=cut), dtype)
 
 
 def test_selective_scan_of_strided_inputs_and_strong_decays():
