@@ -45,37 +45,26 @@ def test_a_port_that_is_taken_is_named():
     assert done.returncode and f"Port {port} is taken: make serve PORT=8001" in done.stdout
 
 
+NO_PORTS = ["abc", "-1", "99999", "65536", "0", "", "8000.5", "8000;touch f", *COMMANDS]
+NO_CHAPTERS = ["sampler", "", "../Makefile", "x; touch f", *COMMANDS]
+
+
 @pytest.mark.parametrize(
-    "port", ["abc", "-1", "99999", "65536", "0", "", "8000.5", "8000;touch f", *COMMANDS]
+    ("target", "name", "expected", "value"),
+    [("serve", "PORT", "a whole number from 1 to 65535", value) for value in NO_PORTS]
+    + [("chapter", "C", "a chapter, e.g. C=sampling", value) for value in NO_CHAPTERS],
 )
-def test_what_is_no_port_is_named(alone, port):
-    done = make(alone, "serve", f"PORT={port}", "HTML=Makefile")
-    expected = f"PORT: expected a whole number from 1 to 65535, got '{port}'\n"
-    assert done.returncode and done.stdout == expected
-    assert not (alone / "f").exists()
-
-
-@pytest.mark.parametrize("chapter", ["sampler", "", "../Makefile", "x; touch f", *COMMANDS])
-def test_what_is_no_chapter_is_named(alone, chapter):
-    done = make(alone, "chapter", f"C={chapter}")
-    expected = f"C: expected a chapter, e.g. C=sampling, got '{chapter}'\n"
-    assert done.returncode and done.stdout == expected
+def test_what_is_no_port_or_chapter_is_named(alone, target, name, expected, value):
+    done = make(alone, target, f"{name}={value}", "HTML=Makefile")
+    assert done.returncode and done.stdout == f"{name}: expected {expected}, got '{value}'\n"
     assert not (alone / "f").exists()
 
 
 @pytest.mark.parametrize("python", ["/nowhere", "false"])
 def test_a_python_that_is_none_is_named(alone, python):
     (alone / "requirements.txt").touch()
-    done = make(
-        alone,
-        "book",
-        f"PYTHON={python}",
-        "-o",
-        "requirements.lock",
-        "-o",
-        "pyproject.toml",
-        made=False,
-    )
+    old = "-o", "requirements.lock", "-o", "pyproject.toml"
+    done = make(alone, "book", f"PYTHON={python}", *old, made=False)
     expected = f"PYTHON: expected Python 3.11 or newer, e.g. PYTHON=python3.11, got '{python}'\n"
     assert done.returncode and done.stdout == expected
     assert done.stderr.startswith("make: ***") and not (alone / ".venv").exists()
