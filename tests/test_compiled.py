@@ -50,7 +50,9 @@ def calls(draw):
     return {
         "seed": draw(st.integers(0, 2**16)),
         "sizes": tuple(draw(st.sampled_from(s)) for s in ([1, 2], [0, 1, 5, 63, 64, 131], [1, 3])),
-        "widths": draw(st.sampled_from([(1, 1), (8, 16), (16, 5), (33, 24), (64, 64), (20, 256)])),
+        "widths": draw(
+            st.sampled_from([(1, 1), (8, 16), (16, 5), (33, 24), (64, 64), (20, 100), (256, 256)])
+        ),
         "mode": draw(st.sampled_from(["attention", "recurrent", "chunked"])),
         "chunk_size": draw(st.sampled_from([None, 1, 7, 100])),
         "normalize": draw(st.booleans()),
