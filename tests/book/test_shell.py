@@ -111,14 +111,6 @@ def test_colours_of_text_can_be_read(theme):
         assert contrast(colours[name], colours["page"]) >= 3, name
 
 
-def test_the_page_names_no_other_host():
-    kinds = (".css", ".js", ".html")
-    own = (path for path in (ROOT / "book").rglob("*") if "vendor" not in path.parts)
-    for path in (path for path in own if path.suffix in kinds):
-        text = path.read_text(encoding="utf-8").replace("http://www.w3.org/", "")
-        assert not re.search(r"""(url\(|src=|href=|import |fetch\()["']?https?:""", text), path.name
-
-
 def test_fonts_named_are_there_with_their_licence():
     fonts = ROOT / "book" / "theme" / "static" / "fonts"
     named = set(re.findall(r'url\("fonts/([^"]+)"\)', BOOK_CSS))

@@ -89,25 +89,37 @@ def browser() -> Iterator[Browser]:
         yield running
 
 
-class Reader:
-    """Opens pages of the book from file://, and notes what goes wrong in them.
+def watch(page: Page, troubles: list[str], *, local=("file:", "data:", "blob:"), silent=False):
+    """Note what goes wrong on a page: a request beyond what is local, an error in its scripts.
 
-    That is a request for anything that is not local or that a page's policy forbids, and an error
-    in a page's scripts.
+    silent: anything at all in its console.
     """
+
+    def note_failure(request: Request) -> None:
+        # A reload gives up what is still on its way: the drawing library of a figure just woken.
+        if request.failure != "net::ERR_ABORTED":
+            troubles.append(f"failed: {request.url}")
+
+    page.on(
+        "request",
+        lambda one: one.url.startswith(local) or troubles.append(f"request to {one.url}"),
+    )
+    page.on("requestfailed", note_failure)
+    page.on("pageerror", lambda error: troubles.append(f"{page.url}: {error.message}"))
+    page.on(
+        "console",
+        lambda said: (
+            (silent or said.type == "error") and troubles.append(f"{page.url}: {said.text}")
+        ),
+    )
+
+
+class Reader:
+    """Opens pages of the book from file://, and notes what goes wrong in them."""
 
     def __init__(self, book: Path, browser: Browser):
         self.book, self.browser = book, browser
         self.contexts, self.troubles = [], []
-
-    def check(self, request: Request) -> None:
-        if not request.url.startswith(("file:", "data:", "blob:")):
-            self.troubles.append(f"request to {request.url}")
-
-    def note_failure(self, request: Request) -> None:
-        # A reload gives up what is still on its way: the drawing library of a figure just woken.
-        if request.failure != "net::ERR_ABORTED":
-            self.troubles.append(f"failed: {request.url}")
 
     def open(
         self,
@@ -133,13 +145,7 @@ class Reader:
         if stopped:
             page.clock.install(time=0)
             page.clock.pause_at(1)
-        page.on("request", self.check)
-        page.on("requestfailed", self.note_failure)
-        page.on("pageerror", lambda error: self.troubles.append(f"{name}: {error.message}"))
-        page.on(
-            "console",
-            lambda said: said.type == "error" and self.troubles.append(f"{name}: {said.text}"),
-        )
+        watch(page, self.troubles)
         page.add_init_script(NOTE_VIOLATIONS + script)
         self.load(page, name, stopped=stopped)
         return page
@@ -243,16 +249,7 @@ def show(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
         context = browser.new_context(viewport={"width": width, "height": 900}, **options)
         contexts.append(context)
         page = context.new_page()
-        page.on(
-            "request",
-            lambda request: (
-                request.url.startswith(("file:", "data:", "blob:"))
-                or troubles.append(f"request to {request.url}")
-            ),
-        )
-        page.on("requestfailed", lambda request: troubles.append(f"failed: {request.url}"))
-        page.on("pageerror", lambda error: troubles.append(error.message))
-        page.on("console", lambda message: troubles.append(message.text))
+        watch(page, troubles, silent=True)
         page.goto(f"file://{tmp_path}/page.html{fragment}")
         return page
 

@@ -1,13 +1,13 @@
-"""The training film, on a page of its own: it is placed where its runs are stored."""
+"""The training film, told of two short runs that are made up."""
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 
-from book.explorable.markup import json_script
-from tests.browser.conftest import ROOT
+from tests.browser.stages import PLACES
 
 LETTERS = "abcd"
 EVEN, SHARP = "z" + "p" * 2 + "k" * 3 + "i" * 4, "z" + "0z" + "00z" + "000z"
@@ -37,43 +37,20 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def film(tmp_path, browser):
-    """Open the film in a frame as the directive makes it: film(hash, width=, theme=)."""
-    contexts, troubles = [], []
+def film(reader):
+    """Open the film in its chapter, told these data instead of the stored ones: film(hash)."""
 
-    def open_one(said="", *, width=1280, theme="light", data=FILM):
-        static = (ROOT / "book/explorable", ROOT / "book/theme/static", ROOT / "book/stages")
-        sheets = ("explorable.css", "palette.css", "stage.css")
-        links = "".join(
-            f'<link rel="stylesheet" href="file://{folder}/{sheet}">'
-            for folder, sheet in zip(static, sheets, strict=True)
+    def open_one(said="", data=FILM):
+        tab = reader.open("search.html")
+        stored = "document.getElementById('film-data')"
+        told = f"{stored}.textContent = {json.dumps(json.dumps(data))}"
+        tab.route(
+            "**/film-data.js", lambda one: one.fulfill(body=told if data else f"{stored}.remove()")
         )
-        names = ("explorable-elements.js", "figure-pin.js", "figure-view.js", "stage.js", "film.js")
-        scripts = "".join(
-            f'<script defer src="file://{static[0 if "-" in name else 2]}/{name}"></script>'
-            for name in names
-        )
-        page = tmp_path / "film.html"
-        page.write_text(
-            f'<!doctype html><html lang="en" data-theme="{theme}"><meta charset="utf-8">'
-            f"<title>A film</title>{links}{json_script(data, id='film-data') if data else ''}"
-            '<div class="stage-frame figure-frame" data-stage="film" id="film">'
-            '<div class="stage"></div></div>'
-            f"{scripts}</html>",
-            encoding="utf-8",
-        )
-        context = browser.new_context(viewport={"width": width, "height": 900})
-        contexts.append(context)
-        tab = context.new_page()
-        tab.on("pageerror", lambda error: troubles.append(error.message))
-        tab.on("console", lambda said: said.type == "error" and troubles.append(said.text))
-        tab.goto(f"file://{page}{said}")
+        reader.load(tab, PLACES["film"] + said)
         return tab.locator("#film")
 
-    yield open_one
-    for context in contexts:
-        context.close()
-    assert not troubles, troubles
+    return open_one
 
 
 def writing(frame):
@@ -128,16 +105,6 @@ def test_after_the_same_minutes_each_model_shows_its_own_last_stop(film):
     assert slider.get_attribute("aria-valuetext") == "10"
     frame.locator("label:has(input[value=update])").click()
     assert "30 updates" in writing(frame)[0]
-
-
-@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 375)])
-def test_the_film_fits_its_frame(film, theme, width):
-    frame = film(width=width, theme=theme)
-    right = frame.evaluate(
-        "e => Math.max(...[...e.querySelectorAll('.stage *')]"
-        ".map((c) => c.getBoundingClientRect().right)) - e.getBoundingClientRect().right"
-    )
-    assert right <= 1
 
 
 def test_without_speeds_or_data_there_is_less_to_choose_and_no_error(film):

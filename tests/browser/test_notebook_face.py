@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 from book.explorable import notebook, page, palette
 from book.explorable.figure import Provenance, Series
 from tests.browser.charts import axis_title, headline, plot, radio, speed, traces
+from tests.browser.conftest import watch
 
 # As a front end does: import the module's text, and call render with a model and an element.
 SHOW = """async ([module, css, html, code]) => {
@@ -49,14 +50,7 @@ def cells(browser: Browser) -> Iterator[Callable[..., Page]]:
 
     def open_one(*figures, color="black") -> Page:
         tab = context.new_page()
-        tab.on("pageerror", lambda error: troubles.append(error.message))
-        tab.on("console", lambda message: troubles.append(message.text))
-        tab.on(
-            "request",
-            lambda request: (
-                request.url.startswith(("blob:", "about:", "data:")) or troubles.append(request.url)
-            ),
-        )
+        watch(tab, troubles, local=("blob:", "about:", "data:"), silent=True)
         tab.set_content(f'<!doctype html><html lang="en"><body style="color: {color}">')
         html = [page.html(figure) for figure in figures]
         code = notebook.PLOTLY.read_text("utf-8")

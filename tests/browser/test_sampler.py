@@ -229,18 +229,3 @@ def test_at_reading_pace_all_write_as_one_reads(set_stage):
     after = letters(frame)
     assert len({*after}) == 1
     assert 3 <= after[0] - before[0] <= 60
-
-
-def test_without_the_models_the_stage_says_so(open_stage):
-    tab, frame = open_stage("sampler")
-    data = tab.locator("#sampler-data")
-    data.evaluate("node => node.remove()")
-    # Another frame of the same stage, mounted once the data are gone.
-    frame.evaluate("""(node) => {
-        delete node.dataset.mounted;
-        node.querySelector(".stage").replaceChildren();
-        const script = document.createElement("script");
-        script.src = document.querySelector("script[src$='stages/sampler.js']").src;
-        document.head.append(script);
-    }""")
-    expect(frame.get_by_text("Nothing is stored for this yet.")).to_be_visible()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from book.theme import head
-from tests.browser.conftest import LAY_OUT, NOTE_VIOLATIONS
+from tests.browser.conftest import LAY_OUT, NOTE_VIOLATIONS, watch
 from tests.browser.pages import (
     CHAPTER_PAGES,
     CUT_FORMULAS,
@@ -115,8 +115,7 @@ def test_a_page_is_light_and_lies_still_and_is_whole_on_a_phone(browser, served,
     tab.add_init_script(NOTE_SHIFTS)
     troubles, asked = [], []
     tab.on("requestfinished", lambda request: asked.append(request))
-    tab.on("pageerror", lambda error: troubles.append(error.message))
-    tab.on("console", lambda said: said.type == "error" and troubles.append(said.text))
+    watch(tab, troubles, local=(served, "data:", "blob:"))
     tab.goto(f"{served}/{page}", wait_until="networkidle")
     tab.wait_for_selector("html[data-ready]", state="attached")
     sizes = {
@@ -145,7 +144,6 @@ def test_a_page_is_light_and_lies_still_and_is_whole_on_a_phone(browser, served,
     if page in CHAPTER_PAGES:
         assert_fits_with_a_readers_spacing(tab)
     assert not troubles
-    assert all(request.url.startswith((served, "data:", "blob:")) for request in asked)
     assert not tab.evaluate(TRY_A_SCRIPT), "the policy lets a script in the page run"
     context.close()
 
