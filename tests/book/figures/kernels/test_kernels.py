@@ -17,6 +17,7 @@ from book.figures.kernels import design_bytes, kernel_prediction, kernel_speed
 from experiments import kernel_speed as experiment
 from experiments.harness.core import record
 from lsa.attention.triton.tuning.segments import Pass, segments
+from tests.book.figures.made_up import made, store_run
 
 ROOT = Path(__file__).resolve().parents[4]
 WITHOUT_TRITON = """
@@ -45,30 +46,20 @@ def fabricated(run, rate):
                 }  # fmt: skip
                 for column, value in row.items():
                     rows.setdefault(column, []).append(value)
+    tables = {
+        "errors": {"implementation": ["ours"], "tensor": ["o"], "error": [0.001]},
+        "limits": {"cache": [2**26], "copy": [rate], "matmul": [rate]},
+        "rows": rows,
+    }
     device = {"kind": "cuda", "name": "Imagined", "count": 1, "memory_bytes": 2**36}
-    return {
-        "schema": record.SCHEMA, "experiment": "kernel_speed", "name": run.name, "complete": True,
-        "config": run.config, "units": experiment.EXPERIMENT.units,
-        "tables": {
-            "errors": {"implementation": ["ours"], "tensor": ["o"], "error": [0.001]},
-            "limits": {"cache": [2**26], "copy": [rate], "matmul": [rate]},
-            "rows": rows,
-        },
-        "provenance": {
-            "commit": "0" * 40, "dirty": False, "command": "none",
-            "started": "2000-01-01T00:00:00+00:00",
-            "seconds": 1.0, "seed": 0, "device": device, "versions": {"torch": "2"},
-        },
-    }  # fmt: skip
+    return made("kernel_speed", run.name, run.config, tables, device)
 
 
 def test_the_race_is_missing_until_it_is_run_and_then_drawn(tmp_path, monkeypatch):
     monkeypatch.setattr(record, "load", partial(record.load, results=tmp_path))
     assert not kernel_speed.figure()
     for run in experiment.runs("cuda", smoke=False):
-        one = fabricated(run, 1e12)
-        path = record.path_of(tmp_path, "kernel_speed", one["provenance"]["device"], run.name)
-        record.write(path, one)
+        store_run(tmp_path, fabricated(run, 1e12))
     figure = kernel_speed.figure()
     view = resolve(figure)
     assert {trace.curve.name for trace in view.traces} == {

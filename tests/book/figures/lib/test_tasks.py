@@ -5,6 +5,7 @@ import pytest
 from book.figures.lib import tasks
 from book.figures.relatives import family, overwriting, recall
 from experiments import made_up_tasks
+from tests.book.figures.made_up import made
 
 
 def run(model, rate=3e-3, seed=0, last=0.5, *, task="overwriting", ending="stopped", answered=None):
@@ -21,19 +22,12 @@ def run(model, rate=3e-3, seed=0, last=0.5, *, task="overwriting", ending="stopp
         "loss": [1.0] * len(cases),
         "state": [4096] * len(cases),
     }
-    origin = {
-        "device": {"kind": "cpu", "name": "One", "count": 1}, "commit": "0" * 40,
-        "started": "2026-01-01T00:00:00+00:00",
-    }  # fmt: skip
-    return {
-        "experiment": "made_up_tasks", "name": f"{model}-{rate:g}-{seed}", "path": "x.json",
-        "complete": True, "config": config, "provenance": origin,
-        "tables": {
-            "curve": {"update": [40, 80], "loss": [2.0, 1 - last], "accuracy": [0.9, last]},
-            "end": {"updates": [80], "ending": [ending]},
-            "test": {} if ending == "not finite" else test,
-        },
-    }  # fmt: skip
+    tables = {
+        "curve": {"update": [40, 80], "loss": [2.0, 1 - last], "accuracy": [0.9, last]},
+        "end": {"updates": [80], "ending": [ending]},
+        "test": {} if ending == "not finite" else test,
+    }
+    return made("made_up_tasks", f"{model}-{rate:g}-{seed}", config, tables)
 
 
 def probed(model, seed=0):

@@ -1,21 +1,16 @@
 """What the memory lab is told of trained keys."""
 
-import json
 import re
 
 from book.figures.linear_self_attention import trained_keys
 from experiments.harness.core.record import ROOT
-
-
-def test_without_keys_the_page_says_what_to_run(store):
-    missing = trained_keys.data()
-    assert not missing and "experiments run task_examples" in repr(missing)
+from tests.book.figures.made_up import page_data
 
 
 def test_the_lab_gets_the_files_of_both_memories():
     html = trained_keys.data().data
     files = re.search(r'data-files="([^"]*)"', html)[1].split()
-    told = json.loads(re.search(r">(.*)<", html, re.DOTALL)[1])
+    told = page_data(html)
     assert told["files"] == {"state": "recall-linear", "cache": "recall-softmax"}
     assert [file.rpartition("/")[2].partition(".")[0] for file in files] == [
         *told["files"].values()

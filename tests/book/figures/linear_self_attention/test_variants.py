@@ -4,35 +4,21 @@ import pytest
 
 from book.figures.linear_self_attention import variants
 from experiments import variants as experiment
-from experiments.harness.core import record
+from tests.book.figures.made_up import made, store_run
 
 PLANNED = {run.name: run for run in experiment.runs("cpu", smoke=False)}
 
 
 def trained(folder, name, losses, finished=True):
-    """A record as the runner would have written it, of a training that never was."""
-    run, updates = PLANNED[name], list(range(1, 11))
-    device = {"kind": "cpu", "name": "a cpu", "count": 2, "memory_bytes": 1}
-    origin = {
-        "commit": "0" * 40, "dirty": False, "command": "made up", "seed": run.config["seed"],
-        "seconds": 1.0, "started": "2026-01-01T00:00:00+00:00", "device": device,
-        "versions": {"torch": "2"},
-    }  # fmt: skip
-    contents = {
-        "schema": record.SCHEMA,
-        "experiment": "variants",
-        "name": name,
-        "config": {**run.config, "updates": 10},
-        "complete": True,
-        "provenance": origin,
-        "units": experiment.EXPERIMENT.units,
-        "tables": {
-            "train": {"update": updates, "seconds": [0.1] * 10, "loss": [3.0] * 10},
-            "validation": {"update": [0, 10][: len(losses)], "loss": list(losses)},
-            "end": {"ending": ["finished" if finished else "not finite"], "updates": [10]},
-        },
+    """Stores a training that never was."""
+    updates = list(range(1, 11))
+    tables = {
+        "train": {"update": updates, "seconds": [0.1] * 10, "loss": [3.0] * 10},
+        "validation": {"update": [0, 10][: len(losses)], "loss": list(losses)},
+        "end": {"ending": ["finished" if finished else "not finite"], "updates": [10]},
     }
-    record.write(record.path_of(folder, "variants", device, name), contents)
+    config = {**PLANNED[name].config, "updates": 10}
+    store_run(folder, made("variants", name, config, tables))
 
 
 def test_variants_tells_what_broke(store):

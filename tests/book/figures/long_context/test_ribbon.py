@@ -1,7 +1,5 @@
 """What the ribbon is told are the stored results."""
 
-import json
-import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,15 +11,11 @@ from book.figures.long_context.long_context import MAIN, gain_at
 from experiments import long_context
 from experiments.harness.learning import corpora
 from experiments.harness.learning.prepared import open_prepared
-
-
-def test_without_results_the_page_says_what_to_run(store):
-    missing = ribbon.data()
-    assert not missing and "experiments run long_context" in repr(missing)
+from tests.book.figures.made_up import page_data
 
 
 def test_every_point_is_a_stored_one_with_its_bar():
-    told_all = json.loads(re.search(r">(.*)<", ribbon.data().data, re.DOTALL)[1])
+    told_all = page_data(ribbon.data())
     between, found = told_all["between"], shares()
     assert [*between] == ["novel", "noise", "pairs"]
     names = {name: model for model, name in ribbon.PARTS.items()}

@@ -6,12 +6,12 @@ import pytest
 
 from book.figures.lib.records import NotMeasuredError
 from book.figures.long_context import long_context_tables, recall, whole_novels
+from tests.book.figures.made_up import columns
 
 
 def novels(*rows):
-    names = ("novel", "first", "last", "whole", "window")
-    columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
-    return {"path": "x", "name": "linear-4096", "tables": {"positions": columns}}
+    table = columns("novel first last whole window", rows)
+    return {"path": "x", "name": "linear-4096", "tables": {"positions": table}}
 
 
 def test_the_cost_is_that_of_the_same_pages():

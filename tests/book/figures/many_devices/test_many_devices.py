@@ -4,6 +4,7 @@ import pytest
 
 from book.figures.many_devices import exchanges, headline_costs, scaling
 from lsa.cost import training_memory, update_flops
+from tests.book.figures.made_up import columns, made
 
 
 def test_states_and_keys_are_equal_at_a_token_more_than_the_width():
@@ -79,18 +80,8 @@ def measured(monkeypatch):
         for attention, lengths in kinds.items()
         for length in lengths
     ]
-    names = "ranks", "attention", "length", "seconds", "low", "high", "received"
-    table = dict(zip(names, map(list, zip(*cells, strict=True)), strict=True))
-    device = {"kind": "cpu", "name": "Imagined", "count": 2, "memory_bytes": 1}
-    origin = {
-        "commit": "0" * 40, "dirty": False, "started": "2026-01-01T00:00:00+00:00",
-        "device": device, "command": "x", "versions": {},
-    }  # fmt: skip
-    run = {
-        "experiment": "rank_speed", "path": "results/x.json", "name": "heads",
-        "config": {"heads": 2, "width": 64},
-        "complete": True, "provenance": origin, "tables": {"rows": table}, "units": {},
-    }  # fmt: skip
+    table = columns("ranks attention length seconds low high received", cells)
+    run = made("rank_speed", "heads", {"heads": 2, "width": 64}, {"rows": table})
     monkeypatch.setattr(scaling, "have", lambda experiment: [run])
 
 
@@ -105,12 +96,6 @@ def test_what_was_measured_is_drawn_over_one_process(measured):
     assert "256" in scaling.table()._repr_markdown_()
 
 
-def test_what_is_not_measured_is_said(monkeypatch):
-    monkeypatch.setattr(scaling, "have", lambda experiment: [])
-    assert not scaling.figure() and not scaling.table()
-    assert scaling.numbers()["linear_on_two"] == "not measured yet"
-
-
 def test_growth_is_beyond_what_the_work_grows(monkeypatch, measured):
     """Four times the tokens in six times the time: half as long again as the work."""
     (spread,) = scaling.have("rank_speed")
@@ -119,8 +104,7 @@ def test_growth_is_beyond_what_the_work_grows(monkeypatch, measured):
         ("yes", "linear", 64, 1.0, 5), ("yes", "linear", 256, 4.0, 6),
         ("no", "softmax", 8, 1.0, 0), ("no", "softmax", 32, 16.0, 0),
     ]  # fmt: skip
-    names = "kept", "attention", "length", "processor", "faults"
-    table = dict(zip(names, map(list, zip(*cells, strict=True)), strict=True))
+    table = columns("kept attention length processor faults", cells)
     config = {"calls": 9, "linear": [64, 128, 256], "softmax": [8, 16, 32]}
     alone = {**spread, "name": "memory", "config": config, "tables": {"alone": table}}
     monkeypatch.setattr(scaling, "have", lambda experiment: [alone, spread])

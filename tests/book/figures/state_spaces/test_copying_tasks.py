@@ -58,8 +58,3 @@ def test_the_least_share_is_that_of_a_layer_and_not_of_the_control(store_runs):
     ])  # fmt: skip
     found = copying_tasks.numbers()
     assert (found["copying_least"], found["copying_none"]) == ("90%", "10%")
-
-
-def test_without_results_the_page_says_what_to_run(store_runs):
-    store_runs([])
-    assert "experiments run made_up_tasks" in repr(copying_tasks.scores())

@@ -4,6 +4,7 @@ import pytest
 
 from book.figures.lib import tasks
 from book.figures.state_spaces import induction
+from tests.book.figures.made_up import made
 
 
 def run(model, seed, shares, rate=3e-3):
@@ -13,22 +14,15 @@ def run(model, seed, shares, rate=3e-3):
         "n_head": 1, "seed": seed, "solved": 0.995, "learning_rate": rate, "updates": 2400,
     }  # fmt: skip
     lengths = [256 * 4**i for i in range(len(shares))]
-    origin = {
-        "device": {"kind": "cpu", "name": "One", "count": 1}, "commit": "0" * 40,
-        "started": "2026-01-01T00:00:00+00:00",
-    }  # fmt: skip
-    return {
-        "experiment": "made_up_tasks", "name": f"{model}-{seed}", "path": "x.json",
-        "complete": True, "config": config, "provenance": origin,
-        "tables": {
-            "curve": {"update": [40], "loss": [rate], "accuracy": [1.0]},
-            "end": {"updates": [40], "ending": ["solved"]},
-            "test": {
-                "length": lengths, "accuracy": shares, "state": [8] * len(shares),
-                "questions": [128, 128, 64, 16][: len(shares)],
-            },
+    tables = {
+        "curve": {"update": [40], "loss": [rate], "accuracy": [1.0]},
+        "end": {"updates": [40], "ending": ["solved"]},
+        "test": {
+            "length": lengths, "accuracy": shares, "state": [8] * len(shares),
+            "questions": [128, 128, 64, 16][: len(shares)],
         },
     }  # fmt: skip
+    return made("made_up_tasks", f"{model}-{seed}", config, tables)
 
 
 @pytest.fixture
@@ -55,8 +49,3 @@ def test_the_control_is_no_layer_and_every_rate_is_asked(stored):
     found = induction.numbers()
     assert found["induction_least"] == "97%" and found["induction_softmax"] == "80%"
     assert found["induction_delta_low"] == "not measured yet"
-
-
-def test_without_results_the_page_says_what_to_run(monkeypatch):
-    monkeypatch.setattr(tasks, "learned", lambda name: [])
-    assert "experiments run made_up_tasks" in repr(induction.figure())

@@ -1,6 +1,7 @@
 """The table of a token's time, from a made-up run."""
 
 from book.figures.trained_model import converted_speed
+from tests.book.figures.made_up import columns
 
 
 def test_each_way_has_its_times_and_what_it_keeps_at_the_end(monkeypatch):
@@ -9,8 +10,7 @@ def test_each_way_has_its_times_and_what_it_keeps_at_the_end(monkeypatch):
         for way in converted_speed.WAYS
         for position in converted_speed.POSITIONS
     ]
-    names = "way", "position", "seconds", "state"
-    table = {name: [point[i] for point in points] for i, name in enumerate(names)}
+    table = columns("way position seconds state", points)
     run = {"name": "batch-1", "config": {}, "tables": {"rows": table}}
     monkeypatch.setattr(converted_speed, "have", lambda experiment: [run])
     cells = converted_speed.table().cells

@@ -4,14 +4,15 @@ import pytest
 
 from book.figures.lib.records import NotMeasuredError
 from book.figures.trained_model import few_states
+from tests.book.figures.made_up import columns
 
-NAMES = "arm", "tokens", "kind", "distance", "pairs", "text", "gain", "loss", "right"
+NAMES = "arm tokens kind distance pairs text gain loss right"
 
 
 def made(name, seed, arms, rows, heads=8):
-    columns = {column: [row[i] for row in rows] for i, column in enumerate(NAMES)}
-    config = {"seed": seed, "arms": arms, "heads": heads, "tokens": max(columns["tokens"])}
-    return {"name": name, "path": name, "config": config, "tables": {"measured": columns}}
+    table = columns(NAMES, rows)
+    config = {"seed": seed, "arms": arms, "heads": heads, "tokens": max(table["tokens"])}
+    return {"name": name, "path": name, "config": config, "tables": {"measured": table}}
 
 
 def passages(arm, *gains, tokens=9, distance=256):

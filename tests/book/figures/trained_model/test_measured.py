@@ -5,6 +5,7 @@ import pytest
 from book.figures.lib.records import NotMeasuredError
 from book.figures.trained_model import head_grid, measured, remove_exponential
 from experiments.harness.learning import returning
+from tests.book.figures.made_up import columns
 
 
 def run(name, gains, losses, **config):
@@ -17,14 +18,14 @@ def run(name, gains, losses, **config):
 
 def heads(*slopes):
     """A ranking of one text's slopes and of another's, which are 0.1 higher."""
-    columns = {"text": [], "layer": [], "head": [], "slope": [], "mass": []}
-    for text in range(2):
-        for layer, slope in enumerate(slopes):
-            row = (text, layer, 0, slope + 0.1 * text, 0.5)
-            for name, value in zip(columns, row, strict=True):
-                columns[name].append(value)
+    rows = [
+        (text, layer, 0, slope + 0.1 * text, 0.5)
+        for text in range(2)
+        for layer, slope in enumerate(slopes)
+    ]
+    table = columns("text layer head slope mass", rows)
     config = {"text": "passages", "distance": 256, "where": "rank"}
-    return {"name": "rank-passages", "path": "r", "config": config, "tables": {"heads": columns}}
+    return {"name": "rank-passages", "path": "r", "config": config, "tables": {"heads": table}}
 
 
 @pytest.fixture

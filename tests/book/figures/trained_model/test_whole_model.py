@@ -4,12 +4,12 @@ import pytest
 
 from book.figures.lib.records import NotMeasuredError
 from book.figures.trained_model import measured, whole_model
+from tests.book.figures.made_up import columns
 
 
 @pytest.fixture
 def stored(monkeypatch):
     rows = [
-        # arm, tokens, kind, distance, text, gain, loss
         ("state", 0, "passages", 256, 0, -0.3, 3.5),
         ("state", 0, "passages", 256, 1, -0.1, 2.5),
         ("window", 0, "passages", 256, 0, -0.5, 3.6),
@@ -21,9 +21,8 @@ def stored(monkeypatch):
         ("state", 9, "lists", 256, 0, 0.5, 9.0),
         ("state", 9, "passages", 1024, 0, 0.5, 9.0),
     ]
-    names = "arm", "tokens", "kind", "distance", "text", "gain", "loss"
-    columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
-    run = {"name": "softmax-0", "path": "here", "tables": {"measured": columns}}
+    table = columns("arm tokens kind distance text gain loss", rows)
+    run = {"name": "softmax-0", "path": "here", "tables": {"measured": table}}
     texts = {"text": [0, 1], "gain": [3.0, 2.0], "loss": [3.0, 2.0]}
     config = {"text": "passages", "distance": 256, "where": "none"}
     teacher = {"name": "passages-256-none", "path": "there", "config": config,

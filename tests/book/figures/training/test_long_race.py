@@ -4,6 +4,7 @@ import pytest
 
 from book.explorable.figure import Explorable
 from book.figures.training import long_race
+from tests.book.figures.made_up import columns
 
 
 def run(model, gain):
@@ -32,15 +33,11 @@ def run(model, gain):
         for novel in (0, 1)
     ]  # fmt: skip
     tables = {
-        "again": columns(("update", "distance", "place", "gain"), again),
-        "positions": columns(("update", "novel", "first", "last", "loss"), positions),
+        "again": columns("update distance place gain", again),
+        "positions": columns("update novel first last loss", positions),
     }
     path = f"results/{model}.json"
     return {"complete": True, "name": model, "path": path, "config": config, "tables": tables}
-
-
-def columns(names, rows):
-    return dict(zip(names, zip(*rows, strict=True), strict=True))
 
 
 def test_a_position_weighs_as_many_tokens_as_it_has():
