@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
-from py_mini_racer import MiniRacer
 
 from book.figures.three_modes.browser_speed import inputs, reference
+from tests.book.stages.scripts import engine
 
-SCRIPT = Path(__file__).resolve().parents[3] / "book" / "stages" / "browser-kernels.js"
 CHECK = """(reference) => {
     const { kernels, draws, check } = BrowserKernels;
     return check(kernels(), draws, reference);
@@ -40,13 +36,7 @@ CLOCK = """({ settings, slow }) => {
 
 @pytest.fixture(scope="module")
 def script():
-    racer = MiniRacer()
-    racer.eval(
-        f"var window = globalThis, performance = Date;\n{SCRIPT.read_text(encoding='utf-8')}"
-    )
-    return lambda code, given: json.loads(
-        racer.eval(f"JSON.stringify(({code})({json.dumps(given)}))")
-    )
+    return engine("browser-kernels")
 
 
 @pytest.mark.parametrize(

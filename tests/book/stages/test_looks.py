@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 import torch
-from py_mini_racer import MiniRacer
 
 from experiments.look_inside import kept_weights, packed_looks
+from tests.book.stages.scripts import engine
 
-SCRIPT = Path(__file__).resolve().parents[3] / "book" / "stages" / "looks.js"
 RUN = """({ arrays, shape, asked, guesses }) => {
     const kinds = { counts: Uint8Array, places: Uint8Array, low: Uint8Array, high: Uint8Array };
     const typed = Object.fromEntries(Object.entries(arrays).map(([name, values]) =>
         [name, (kinds[name] ?? Uint16Array).from(values)]));
     const page = Looks.open(typed, shape);
-    return JSON.stringify({ looks: asked.map((one) => page.look(...one)),
-        guesses: guesses.map((one) => page.guess(...one)) });
+    return { looks: asked.map((one) => page.look(...one)),
+        guesses: guesses.map((one) => page.guess(...one)) };
 }"""
 
 
@@ -37,15 +33,13 @@ def test_a_page_gives_what_was_packed(layers, heads, T, sets, n):
     arrays |= {name: one.flatten().tolist() for name, one in numbers.items()}
     asked = [(layer, head, i) for layer in range(layers) for head in range(heads) for i in range(T)]
     guesses = [(row, i) for row in range(sets) for i in range(n)]
-    racer = MiniRacer()
-    racer.eval(f"var window = globalThis;\n{SCRIPT.read_text(encoding='utf-8')}")
     given = {
         "arrays": arrays,
         "shape": {"heads": heads, "tokens": T, "passage": n},
         "asked": asked,
         "guesses": guesses,
     }
-    found = json.loads(racer.eval(f"({RUN})({json.dumps(given)})"))
+    found = engine("looks")(RUN, given)
     for place, look in zip(asked, found["looks"], strict=True):
         assert [j for j, _ in look] == kept[place].nonzero()[:, 0].tolist()
         assert [weight for _, weight in look] == pytest.approx(

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import io
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from py_mini_racer import MiniRacer
 
 from experiments.harness.core import record
 from experiments.harness.core.weights import WEIGHTS
 from lsa import linear_attention, softmax_attention
 from lsa.layers.delta import delta_step
+from tests.book.stages.scripts import engine
 
-STAGES = Path(__file__).resolve().parents[3] / "book" / "stages"
 # Vectors of words, the answer to each key when it was written, the last state, and what the last
 # key gets from it and from the cache, as weights of the values.
 RUN = """(settings) => {
@@ -25,24 +22,20 @@ RUN = """(settings) => {
     const pairs = Recall.pairs(words, settings);
     const { states, shares } = Recall.memory(pairs, settings);
     const f = pairs.map(({ k }) => Recall.features(k, settings)), n = pairs.length;
-    return JSON.stringify({
+    return {
         k: pairs.map(({ k }) => k), v: pairs.map(({ v }) => v), f,
         o: f.map((q, i) => Recall.read(states[i + 1], q, settings)),
         S: states[n].S, z: states[n].z,
         shares: Recall.read(shares[n], f[n - 1], settings),
         cache: Recall.softmax(pairs[n - 1].k, pairs.map(({ k }) => k)),
-    });
+    };
 }"""
 CLOSE = {"rtol": 1e-10, "atol": 1e-12}
 
 
 @pytest.fixture(scope="module")
 def script():
-    racer = MiniRacer()
-    racer.eval("var window = globalThis;")
-    for name in ("recall", "memory-lab"):
-        racer.eval((STAGES / f"{name}.js").read_text(encoding="utf-8"))
-    return racer
+    return engine("recall", "memory-lab")
 
 
 @pytest.fixture
@@ -50,7 +43,7 @@ def recall(script):
     """Run the lab: settings to tensors."""
 
     def run(**settings):
-        found = json.loads(script.eval(f"({RUN})({json.dumps(settings)})"))
+        found = script(RUN, settings)
         return {name: torch.tensor(x, dtype=torch.float64) for name, x in found.items()}
 
     return run
@@ -103,7 +96,7 @@ TOLD = """(n, settings, trained) => {
     lab.trained = trained;
     lab.set(Array.from({ length: 64 }, (_, i) => [`key ${i}`, `value ${i}`]), settings);
     const { of, cache, state } = lab.told(n);
-    return JSON.stringify({ of, cache, state });
+    return { of, cache, state };
 }"""
 
 
@@ -112,8 +105,7 @@ def right(script):
     """Of n keys, how many either memory answers right."""
 
     def told(n, trained=None, **settings):
-        arguments = ", ".join(map(json.dumps, (n, settings, trained)))
-        found = json.loads(script.eval(f"({TOLD})({arguments})"))
+        found = script(TOLD, n, settings, trained)
         assert found.pop("of") == n
         return found
 
