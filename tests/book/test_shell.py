@@ -13,6 +13,7 @@ from sphinx.errors import ExtensionError
 
 from book.theme import extension as shell
 from book.theme import previews as shell_previews
+from tests.book.test_palette import contrast
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -88,16 +89,6 @@ def test_what_a_preview_shows_and_where_its_links_lead():
     assert 'href="../state-machines.html#def-b"' in shown
     assert 'href="../bibliography.html#id1"' in shown
     assert "headerlink" not in shown and 'id="' not in shown
-
-
-def contrast(one: str, other: str) -> float:
-    def luminance(color: str) -> float:
-        parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    high, low = sorted((luminance(one), luminance(other)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

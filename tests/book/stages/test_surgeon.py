@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 import torch
-from py_mini_racer import MiniRacer
 
 from book.figures.sampling import surgery
 from lsa import GPT, gpt_config
-from tests.book.stages.test_writers import SCRIPT
+from tests.book.stages.scripts import engine
 
 RUN = """({ weights, slopes, text, other, ranges, share }) => {
     const arrays = Object.fromEntries(
@@ -19,7 +16,7 @@ RUN = """({ weights, slopes, text, other, ranges, share }) => {
     const reading = new Surgeon.Reading(machine, text);
     const all = (logits) => [...Writers.probabilities(logits, 1)];
     const state = new Surgeon.Reading(machine, other).whole.state;
-    return JSON.stringify({
+    return {
         words: Surgeon.wordsOf(text),
         whole: all(reading.whole.logits),
         cut: ranges.map((range) => {
@@ -28,17 +25,13 @@ RUN = """({ weights, slopes, text, other, ranges, share }) => {
         }),
         added: all(reading.operated(state, share).logits),
         again: all(reading.whole.logits),
-    });
+    };
 }"""
 
 
 @pytest.fixture(scope="module")
 def script():
-    racer = MiniRacer()
-    for name in ("writers", "surgeon"):
-        text = SCRIPT.with_name(f"{name}.js").read_text(encoding="utf-8")
-        racer.eval(f"var window = globalThis;\n{text}")
-    return lambda code, **given: json.loads(racer.eval(f"({code})({json.dumps(given)})"))
+    return engine("writers", "surgeon")
 
 
 @pytest.mark.parametrize("layers", [1, 3])
@@ -62,7 +55,7 @@ def test_words_are_subtracted_and_states_added_as_in_lsa(script, layers, text, r
     model.requires_grad_(False)
     weights = {name: one.flatten().tolist() for name, one in model.state_dict().items()}
     given = {"text": [*text.encode()], "other": [*other.encode()], "share": 0.5}
-    found = script(RUN, weights=weights, slopes=slopes, ranges=ranges, **given)
+    found = script(RUN, {"weights": weights, "slopes": slopes, "ranges": ranges, **given})
     one = surgery.Reading(model, text.encode())
     assert [tuple(place) for place in found["words"]] == surgery.words(text.encode())
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 import torch
-from py_mini_racer import MiniRacer
 
 from book.figures.sampling import writers
 from experiments.harness.core.record import ROOT
@@ -15,34 +11,31 @@ from experiments.harness.core.weights import WEIGHTS, read_arrays
 from experiments.novel_states import resumed
 from lsa import GPT, LinearState, gpt_config
 from lsa.cost import tick_cost
+from tests.book.stages.scripts import engine
 
-SCRIPT = Path(__file__).resolve().parents[3] / "book" / "stages" / "writers.js"
 # Logits after each letter, and what is kept and multiplied for the last of them.
 RUN = """({ weights, kind, slopes, options, text }) => {
     const arrays = Object.fromEntries(
         Object.entries(weights).map(([name, values]) => [name, Float32Array.from(values)]));
     const machine = Writers.machine(arrays, kind, slopes, options), state = machine.start();
     const logits = text.map((letter) => [...machine.read(state, letter)]);
-    return JSON.stringify({
-        logits, kept: machine.kept(text.length), products: machine.products(text.length) });
+    return { logits, kept: machine.kept(text.length), products: machine.products(text.length) };
 }"""
 
 RESTORED = """({ weights, stored, slopes, text }) => {
     const floats = (all) => Object.fromEntries(
         Object.entries(all).map(([name, values]) => [name, Float32Array.from(values)]));
     const machine = Writers.machine(floats(weights), "linear", slopes);
-    return JSON.stringify(stored.map((arrays) => {
+    return stored.map((arrays) => {
         const state = machine.restore(floats(arrays));
         return text.map((letter) => [...machine.read(state, letter)]);
-    }));
+    });
 }"""
 
 
 @pytest.fixture(scope="module")
 def script():
-    racer = MiniRacer()
-    racer.eval(f"var window = globalThis;\n{SCRIPT.read_text(encoding='utf-8')}")
-    return lambda code, **given: json.loads(racer.eval(f"({code})({json.dumps(given)})"))
+    return engine("writers")
 
 
 @pytest.mark.parametrize(
@@ -77,7 +70,7 @@ def test_a_machine_gives_the_logits_of_the_model(script, kind, options, heads, l
     text = torch.randint(11, (1, T))
     weights = {name: one.flatten().tolist() for name, one in model.state_dict().items()}
     given = {"kind": kind, "slopes": slopes, "options": options, "text": text[0].tolist()}
-    found = script(RUN, weights=weights, **given)
+    found = script(RUN, {"weights": weights, **given})
     with torch.no_grad():
         wanted = model.double()(text)[0]
     # States are float32 there, everything else float64.
@@ -96,7 +89,8 @@ def test_a_machine_goes_on_from_a_stored_state(script):
     arrays = [read_arrays((ROOT / run["path"]).with_suffix(WEIGHTS).read_bytes()) for run in runs]
     stored = [{name: one[name].ravel().tolist() for name in ("S", "z")} for one in arrays]
     slopes = runs[0]["config"]["attention_options"]["log_decay"]
-    found = script(RESTORED, weights=weights, stored=stored, slopes=slopes, text=[*text])
+    given = {"weights": weights, "stored": stored, "slopes": slopes, "text": [*text]}
+    found = script(RESTORED, given)
     for run, one, logits in zip(runs, arrays, found, strict=True):
         layers = zip(*(torch.from_numpy(one[name]).double() for name in ("S", "z")), strict=True)
         sums = (LinearState(S[None], z[None]) for S, z in layers)
@@ -110,23 +104,20 @@ def test_a_machine_goes_on_from_a_stored_state(script):
 @pytest.mark.parametrize("temperature", [0.3, 1, 1.5])
 def test_probabilities_are_a_softmax_however_large_the_logits(script, temperature):
     logits = torch.randn(50, dtype=torch.float64) * 300
-    code = "({ logits, t }) => JSON.stringify(Writers.probabilities(logits, t))"
-    found = script(code, logits=logits.tolist(), t=temperature)
+    found = script("Writers.probabilities", logits.tolist(), temperature)
     torch.testing.assert_close(
         torch.tensor(found, dtype=torch.float64), (logits / temperature).softmax(0)
     )
 
 
 def test_without_temperature_the_likeliest_letter_is_certain(script):
-    code = "({ logits }) => JSON.stringify(Writers.probabilities(logits, 0))"
-    assert script(code, logits=[1, 3, 3, 2]) == [0, 1, 0, 0]
+    assert script("Writers.probabilities", [1, 3, 3, 2], 0) == [0, 1, 0, 0]
 
 
 def test_a_letter_is_drawn_as_often_as_it_is_likely(script):
-    code = """({ shares, n }) => JSON.stringify(
-        Array.from({ length: n }, (_, i) => Writers.drawn(shares, (i + 0.5) / n)))"""
-    drawn = script(code, shares=[0.25, 0, 0.6, 0.15], n=1000)
+    code = """(shares, n) =>
+        Array.from({ length: n }, (_, i) => Writers.drawn(shares, (i + 0.5) / n))"""
+    drawn = script(code, [0.25, 0, 0.6, 0.15], 1000)
     assert [drawn.count(letter) for letter in range(4)] == [250, 0, 600, 150]
     # What rounding leaves beyond the last share goes to the likeliest.
-    code = "({ shares }) => JSON.stringify([Writers.drawn(shares, 0), Writers.drawn(shares, 0.99)])"
-    assert script(code, shares=[0, 0.3, 0.6]) == [1, 2]
+    assert [script("Writers.drawn", [0, 0.3, 0.6], at) for at in (0, 0.99)] == [1, 2]

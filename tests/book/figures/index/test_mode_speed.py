@@ -1,8 +1,5 @@
 """Limits beside measured curves, and what is shown of them when a record has none."""
 
-import json
-import re
-
 import pytest
 
 from book.figures.index import mode_speed
@@ -12,6 +9,7 @@ from experiments import mode_speed as experiment
 from experiments.harness.core import record
 from lsa.attention.compiled import CHUNK_SIZE
 from lsa.cost import PEAKS, least_bytes, mode_cost, training_cost
+from tests.book.figures.made_up import page_data
 
 OLD = next(one for one in record.load("mode_speed") if one["provenance"]["device"]["kind"] == "cpu")
 
@@ -73,15 +71,6 @@ def test_a_limit_is_the_arithmetic_of_the_timed_program_and_charges_no_call(meas
     assert found == pytest.approx(cost.flops / 200e9)
 
 
-def test_recurrent_mode_has_the_lowest_limit_on_long_texts(measured):
-    """It takes the fewest operations, and no library's calls are in the way of a limit."""
-    least = {
-        mode: mode_speed.least_seconds(measured, mode, 8192, "forward")
-        for mode in ("softmax", "attention", "recurrent", "chunked")
-    }
-    assert min(least, key=least.get) == "recurrent"
-
-
 def test_traffic_that_cannot_be_avoided_is_inputs_and_outputs(measured):
     measured["tables"]["limits"]["matmul"] = [1e30]
     for direction, training in (("forward", False), ("forward+backward", True)):
@@ -115,7 +104,7 @@ def test_the_best_chunk_measured_and_predicted(measured):
 
 def test_the_rooflines_stage_shows_data_sheets_and_stored_runs():
     script = roofline.data()
-    devices = json.loads(re.search(r">(.*)</script>", script, re.DOTALL).group(1))
+    devices = page_data(script)
     by_name = {one["name"]: one for one in devices}
     for name, peak in PEAKS.items():
         assert by_name[f"NVIDIA {name}"]["flops"] == peak.flops

@@ -1,7 +1,6 @@
 """What the sampler is told: models whose weights are stored, or what to run."""
 
 import hashlib
-import json
 import re
 
 import pytest
@@ -12,15 +11,7 @@ from book.figures.sampling import writers
 from experiments.harness.core.record import ROOT, RecordError
 from experiments.harness.core.weights import WEIGHTS
 from experiments.novel_states import sums
-
-
-def test_without_weights_the_page_says_what_to_run(store, monkeypatch):
-    missing = writers.data()
-    assert not missing and "experiments run long_race --only seed=0" in repr(missing)
-    assert set(writers.numbers().values()) == {"not measured yet"}
-    monkeypatch.setattr(writers, "trained", lambda *_: {})
-    missing = writers.data()
-    assert not missing and "experiments run novel_states" in repr(missing)
+from tests.book.figures.made_up import page_data
 
 
 @pytest.mark.parametrize("how", ["cut", "of another run"])
@@ -60,7 +51,7 @@ def test_a_writer_can_be_had_in_torch_and_its_sums_looked_at():
 def test_the_stage_gets_its_models_and_where_their_weights_are():
     html = writers.data().data
     files = re.search(r'data-files="([^"]*)"', html)[1].split()
-    told = json.loads(re.search(r">(.*)<", html, re.DOTALL)[1])
+    told = page_data(html)
     sizes = [(ROOT / file).stat().st_size for file in files]
     assert told["bytes"] >= sum(sizes[:3]) * 4 / 3 and max(sizes) < 3e6
     assert [model["name"] for model in told["models"]] == ["softmax", "window", "linear"]
@@ -73,7 +64,7 @@ def test_the_stage_gets_its_models_and_where_their_weights_are():
 
 
 def test_the_states_are_of_the_pages_model_and_of_the_size_that_is_told():
-    told = json.loads(re.search(r">(.*)<", writers.data().data, re.DOTALL)[1])
+    told = page_data(writers.data())
     assert [one["letters"] for one in told["stations"]] == [1000, 10_000, 100_000, 1_000_000]
     assert all(len(one["text"]) == 240 for one in told["stations"])
     machine = writers.model("linear").machine()

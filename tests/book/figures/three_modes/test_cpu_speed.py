@@ -8,6 +8,7 @@ from book.figures.lib.records import NotMeasuredError
 from book.figures.three_modes import cpu_speed
 from experiments import cpu_speed as experiment
 from experiments.harness.core.plan import Session
+from tests.book.figures.made_up import made
 
 
 @pytest.fixture(scope="module")
@@ -25,14 +26,7 @@ def small(tmp_path_factory):
 def record(small, monkeypatch):
     """The small run, as `have` would find it."""
     run, tables = small
-    record = {
-        "experiment": "cpu_speed", "name": run.name, "config": run.config, "complete": True,
-        "path": "results/cpu_speed/one-thread.json", "tables": {**tables},
-        "provenance": {
-            "commit": "0" * 40, "started": "2025-01-01T00:00:00+00:00",
-            "device": {"kind": "cpu", "name": "A", "count": 1, "memory_bytes": 1},
-        },
-    }  # fmt: skip
+    record = made("cpu_speed", run.name, run.config, {**tables})
     _, token = experiment.runs("cpu", smoke=False)
     steps = {"step": ["torch chunked", "avx2 recurrent", "avx2 chunked"]}
     steps["seconds"] = [1e-5, 5e-5, 4e-5]
@@ -75,10 +69,3 @@ def test_a_body_whose_steps_were_stopped_half_way_has_no_line(record):
     steps = record["tables"]["steps"]
     record["tables"]["steps"] = {name: column[:3] for name, column in steps.items()}
     assert [cell[0] for cell in cpu_speed.step_table().cells] == ["plain PyTorch"]
-
-
-def test_without_a_run_the_command_stands_there(monkeypatch):
-    monkeypatch.setattr(cpu_speed, "have", lambda name: [])
-    command = "python -m experiments run cpu_speed"
-    assert command in repr(cpu_speed.figure()) and command in repr(cpu_speed.step_table())
-    assert "core_share" in cpu_speed.numbers()

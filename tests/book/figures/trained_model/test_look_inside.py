@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import numpy as np
@@ -14,21 +13,16 @@ from book.figures.trained_model.measured import ranking
 from experiments.harness.core.record import ROOT
 from experiments.harness.learning.returning import trained
 from experiments.look_inside import looks
+from tests.book.figures.made_up import page_data
 
 TOLERANCE = 1e-3
 MOST = 800_000  # bytes that the page loads at once
 
 
-def test_without_a_page_the_stage_says_what_to_run(store):
-    missing = look_inside.data()
-    assert not missing and "experiments run look_inside" in repr(missing)
-    assert set(look_inside.numbers().values()) == {"not measured yet"}
-
-
 def test_the_stage_gets_all_heads_and_files_that_are_light():
     html = look_inside.data().data
     files = re.search(r'data-files="([^"]*)"', html)[1].split()
-    told = json.loads(re.search(r">(.*)<", html, re.DOTALL)[1])
+    told = page_data(html)
     assert [tuple(head[:2]) for head in told["heads"]] == [(h.layer, h.head) for h in ranking()]
     assert told["shape"] == [30, 9]
     for (*_, brings), head in zip(told["heads"], ranking(), strict=True):
