@@ -1,17 +1,11 @@
-"""Words of the text that set a figure or a stage: each says something that is there."""
+"""Words of the text that set a figure or a stage; test_pages.py follows every one of them."""
 
 from __future__ import annotations
 
-import json
 import re
-from pathlib import Path
-from urllib.parse import unquote
 
 import pytest
-from bs4 import BeautifulSoup
 from playwright.sync_api import expect
-
-from tests.browser.pages import CHAPTER_PAGES, sets_figures, soup_of
 
 PINNED = re.compile(r"\bfigure-pinned\b")
 
@@ -27,28 +21,6 @@ SHORTER = "a.figure-view[href='#roofline:device=NVIDIA%20H100%20SXM&t=1024']"
 pytestmark = pytest.mark.browser
 
 
-def wrong(href: str, specs: dict[str, dict]) -> str | None:
-    """What a link says of a figure that its controls do not have."""
-    name, _, said = unquote(href[1:]).partition(":")
-    controls = {control["name"]: control for control in specs[name]["controls"]}
-    for key, _, values in (pair.partition("=") for pair in said.split("&") if pair):
-        if key not in controls:
-            return f"{href}: no control {key}"
-        options = [option[0] for option in controls[key]["options"]]
-        listed = values.split(",") if controls[key]["kind"] == "check" else [values]
-        if missing := [value for value in listed if value not in options]:
-            return f"{href}: {missing} not among {options}"
-    return None
-
-
-def specs_of(soup: BeautifulSoup) -> dict[str, dict]:
-    found = [
-        json.loads(figure.select_one('script[type="application/json"]').string)
-        for figure in soup.select("figure.explorable")
-    ]
-    return {spec["id"]: spec for spec in found}
-
-
 # Every line of a pinned figure has its name, in the picture or in a line above it.
 NAMED = """(figure) => {
     const { data, layout } = figure.querySelector(".js-plotly-plot");
@@ -57,16 +29,6 @@ NAMED = """(figure) => {
     const said = [...listed, ...layout.annotations.map(({ text }) => text)];
     return data.length > 0 && data.every(({ name }) => said.includes(name));
 }"""
-
-
-@pytest.mark.parametrize("page", filter(sets_figures, CHAPTER_PAGES))
-def test_what_a_link_asks_of_a_figure_can_be_chosen_there(built_book: Path, page):
-    soup = soup_of(built_book, page)
-    specs = specs_of(soup)
-    links = [link["href"] for link in soup.select("a.figure-view")]
-    assert links
-    told = [wrong(href, specs) for href in links if href[1:].split(":")[0] in specs]
-    assert not any(told), told
 
 
 @pytest.mark.parametrize("scrolls", [False, True])
@@ -199,20 +161,6 @@ def test_a_second_press_undoes_what_the_reader_has_changed_since(open_page):
     expect(unroll).to_have_attribute("aria-pressed", "true")
 
 
-@pytest.mark.parametrize(
-    ("view", "said"),
-    [
-        ("modes:t=4096&step=0", "Nothing is computed yet."),
-        ("modes:step=60", "all three modes are done"),
-        ("roofline:t=512&d=128", "At 512 tokens"),
-    ],
-)
-def test_a_stage_is_as_the_address_says(set_stage, view, said):
-    """And opens so, as test_controls.py asks of all."""
-    _, frame = set_stage(*view.split(":"))
-    expect(frame.locator(".stage-line")).to_contain_text(said)
-
-
 def test_what_a_link_does_not_name_is_as_it_was_at_first(set_stage):
     tab, _ = set_stage("roofline")
     tab.locator(LAUNCHES).click()
@@ -233,9 +181,3 @@ def test_a_link_is_heard_and_leaves_its_words_alone(set_stage):
     link.press("Enter")
     expect(tab.get_by_text("The figure shows: shorter text")).to_be_attached()
     expect(link).to_be_focused()
-
-
-def test_a_link_waits_for_a_kernel_launch(set_stage):
-    _, frame = set_stage("roofline", "device=NVIDIA H100 SXM&wait=3")
-    expect(frame.locator("#roofline-step")).to_have_value("3")
-    expect(frame.locator("[data-mode=recurrent]")).to_contain_text("waiting")
