@@ -24,9 +24,11 @@ def test_the_address_keeps_figures_and_stages_side_by_side(open_page):
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_without_javascript_the_caption_says_it(built_book, name):
-    page = soup_of(built_book, PLACES[name])
-    frame = page.find(id=name)
+def test_it_says_what_it_shows_before_all_else_and_without_javascript(built_book, name):
+    frame = soup_of(built_book, PLACES[name]).find(id=name)
+    message, title = frame.select_one(".stage-message"), frame.select_one(".stage-title")
+    assert message.find_previous_sibling() == title
+    assert not frame.select_one(".stage-caption").get_text().startswith(message.get_text())
     assert "JavaScript" in frame.noscript.get_text()
     assert frame.noscript.img["alt"] and "Loading" not in frame.noscript.img["alt"]
     assert len(frame.select_one(".stage-caption").get_text()) > 80
@@ -46,20 +48,3 @@ def test_play_runs_and_pauses_and_is_absent_where_motion_is_unwelcome(open_stage
     assert line(frame) == paused
     _, calm = open_stage("machines", reduced_motion="reduce")
     assert calm.get_by_role("button", name="Play").count() == 0
-
-
-# The pictures that a newcomer was shown: each says what it shows, before all else.
-SHOWN_FIRST = (
-    "race", "modes", "browser-speed", "ribbon", "sampler", "surgery", "play", "memory", "opener",
-    "ratios", "convolution", "roofline", "machines",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("name", PLACES)
-def test_the_message_stands_under_the_title(built_book, name):
-    frame = soup_of(built_book, PLACES[name]).find(id=name)
-    message, title = frame.select_one(".stage-message"), frame.select_one(".stage-title")
-    assert message or name not in SHOWN_FIRST
-    if message:
-        assert message.find_previous_sibling() == title
-        assert not frame.select_one(".stage-caption").get_text().startswith(message.get_text())
