@@ -149,14 +149,6 @@ def pair(records: list[Record], scale: str, context: int) -> Pair:
     return runs["softmax"], runs["linear"]
 
 
-def seconds_per_update(run: Record) -> float:
-    """Median seconds of an update. Raises NotMeasuredError if there is none."""
-    seconds = sorted(run["tables"]["train"]["seconds"])
-    if not seconds:
-        raise NotMeasuredError(f"{run['name']}: no update")
-    return seconds[len(seconds) // 2]
-
-
 def loss_after(run: Record, updates: int) -> float:
     """Validation loss after a number of updates. Raises NotMeasuredError."""
     table = run["tables"]["validation"]

@@ -7,7 +7,6 @@ same run. `roofline` draws them against the vendors' peaks.
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 from lsa.attention.compiled import CHUNK_SIZE
@@ -184,17 +183,6 @@ def numbers() -> dict[str, str]:
             for mode in ("attention", "recurrent", "chunked")
         },
     )
-
-
-def passes(factor: float) -> tuple[int, int]:
-    """Two neighbouring measured lengths; at the second, chunked mode is `factor` times faster for
-    the first time, forward and backward. Raises NotMeasuredError if it never is.
-    """
-    lengths = sorted({point["length"] for point in rows(narrowest(), mode="softmax")})
-    for shorter, longer in pairwise(lengths):
-        if longer >= 1024 and ratio_to_softmax(longer) >= factor:
-            return shorter, longer
-    raise NotMeasuredError(f"mode_speed: nothing {factor} times faster")
 
 
 def _groups(records: list[Record]) -> list[tuple[Record, dict[str, Any], list[dict[str, Any]]]]:

@@ -158,8 +158,6 @@ def numbers() -> dict[str, str]:
         identity_without=lambda: f"{final_loss('identity', 'without'):.2f}",
         other_sum=lambda: f"{min(loss for name, loss in sums().items() if name != 'identity'):.2f}",
         map_pairs=lambda: f"{ngram_baseline.loss(2):.2f}",
-        taylor_nano=lambda: f"{final_loss('taylor'):.2f}",
-        elu_nano=lambda: f"{final_loss('linear'):.2f}",
     )
 
 

@@ -118,13 +118,6 @@ def _guesses(series: list[Series]) -> list[Series]:
     return [Series({}, columns, label="one of the values, guessed")]
 
 
-def runs_of(model: str) -> list[Record]:
-    """All seeds of a model. Raises NotMeasuredError."""
-    if model not in (models := by_model()):
-        raise NotMeasuredError(f"distant_recall: no {model}")
-    return models[model]
-
-
 def _first() -> Record:
     for runs in by_model().values():
         return runs[0]

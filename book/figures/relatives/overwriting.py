@@ -145,8 +145,6 @@ def numbers() -> dict[str, str]:
         recall_delta_lead=lambda: lead("recall", "delta", "linear").spread(0),
         recall_adds_lead=lambda: lead("recall", "delta-adds", "linear").spread(0),
         selective_erasing=lambda: erasing("selective copying").spread(0),
-        selective_linear=lambda: copied("linear"),
-        selective_gated_delta=lambda: copied("gated-delta"),
         overwriting_erasing=lambda: erasing(TASK).spread(0),
         overwriting_erasing_once=lambda: erasing(TASK, easiest).spread(0),
         overwriting_fall=lambda: erasing(TASK, change).spread(0),

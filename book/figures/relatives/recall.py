@@ -129,7 +129,7 @@ def share(model: str) -> Share:
 
 # Models whose recall the chapters give.
 TOLD = (
-    "softmax", "linear", "gated", "gla", "delta", "delta-adds", "gated-delta", "power", "s6",
+    "softmax", "linear", "gated", "gla", "delta", "delta-adds", "gated-delta", "power",
 )  # fmt: skip
 CASES = (32, 32, 64, 68), (8, 128, 64, 500)  # K, V, pairs, tokens, for which the text gives the law
 
