@@ -13,6 +13,7 @@ from ..lib.records import (
     Record,
     curve,
     have,
+    need,
     provenance,
 )
 from ..lib.tables import Missing
@@ -174,16 +175,13 @@ def behind(softmax: Record, linear: Record) -> float:
 
 def last_loss(run: Record) -> float:
     """The last loss of a run's curve. Raises NotMeasuredError if it was never validated."""
-    losses = curve(run)["loss"]
-    if not losses:
-        raise NotMeasuredError(f"{run['name']}: never validated")
+    losses = need(curve(run)["loss"], f"{run['name']}: never validated")
     return losses[-1]
 
 
 def last_update(run: Record) -> int:
     """Number of updates at the last validation. Raises NotMeasuredError."""
-    if not (updates := curve(run)["update"]):
-        raise NotMeasuredError(f"{run['name']}: never validated")
+    updates = need(curve(run)["update"], f"{run['name']}: never validated")
     return updates[-1]
 
 
@@ -194,9 +192,7 @@ def nano_pair(context: int) -> Pair:
 
 def text_runs() -> list[Record]:
     """The runs on the device that the text is about. Raises NotMeasuredError."""
-    if not (records := have("loss_curves", context=WRITTEN_FOR)):
-        raise NotMeasuredError("loss_curves: nothing stored")
-    return records
+    return need(have("loss_curves", context=WRITTEN_FOR), "loss_curves: nothing stored")
 
 
 def numbers() -> dict[str, str]:

@@ -16,7 +16,7 @@ from ...explorable import palette
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.axes import LENGTH, TIME, TIME_A_TOKEN
 from ..lib.format import counted, duration, in_words, size, times, times_between
-from ..lib.records import NotMeasuredError, Record, Row, have, provenance, row, rows
+from ..lib.records import NotMeasuredError, Record, Row, have, need, provenance, row, rows
 from ..lib.tables import Missing
 
 PASSES = {"forward": "forward", "forward+backward": "forward and backward"}
@@ -71,9 +71,7 @@ def least_seconds(run: Record, mode: str, length: int, direction: str) -> float 
 
 def narrowest() -> Record:
     """The stored run with the fewest heads. Raises NotMeasuredError if there is none."""
-    records = have("mode_speed")
-    if not records:
-        raise NotMeasuredError("mode_speed: nothing stored")
+    records = need(have("mode_speed"), "mode_speed: nothing stored")
     return min(records, key=lambda run: run["config"]["heads"])
 
 
@@ -131,8 +129,7 @@ def token_ratios() -> list[float]:
 def times_limit(mode: str, length: int) -> float:
     """Seconds of a forward pass over its roofline. Raises NotMeasuredError if one is missing."""
     run = narrowest()
-    if not (least := least_seconds(run, mode, length, "forward")):
-        raise NotMeasuredError("mode_speed: no limits")
+    least = need(least_seconds(run, mode, length, "forward"), "mode_speed: no limits")
     return seconds(run, mode, length, "forward") / least
 
 
@@ -140,9 +137,7 @@ def numbers() -> dict[str, str]:
     """Numbers for the chapter on the three modes: one layer."""
 
     def longest(mode: str) -> int:
-        measured = rows(narrowest(), mode=mode)
-        if not measured:
-            raise NotMeasuredError(f"mode_speed: no {mode} mode")
+        measured = need(rows(narrowest(), mode=mode), f"mode_speed: no {mode} mode")
         return max(point["length"] for point in measured)
 
     def ahead(fast: str, slow: str, direction: str = "forward+backward") -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..lib.records import NotMeasuredError, have
+from ..lib.records import have, need
 
 
 def losses() -> dict[int, float]:
@@ -10,15 +10,10 @@ def losses() -> dict[int, float]:
 
     Raises NotMeasuredError if nothing is stored.
     """
-    for run in have("ngram_baseline"):
-        table = run["tables"]["rows"]
-        return dict(zip(table["order"], table["loss"], strict=True))
-    raise NotMeasuredError("ngram_baseline: nothing stored")
+    table = need(have("ngram_baseline"), "ngram_baseline: nothing stored")[0]["tables"]["rows"]
+    return dict(zip(table["order"], table["loss"], strict=True))
 
 
 def loss(order: int) -> float:
     """Loss of one n-gram model. Raises NotMeasuredError."""
-    by_order = losses()
-    if order not in by_order:
-        raise NotMeasuredError(f"ngram_baseline: no order {order}")
-    return by_order[order]
+    return need(losses().get(order), f"ngram_baseline: no order {order}")

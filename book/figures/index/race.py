@@ -21,6 +21,7 @@ from ..lib.records import (
     have,
     learned,
     load,
+    need,
     provenance,
     row,
     rows,
@@ -130,9 +131,7 @@ def losses(run: Record) -> dict[int, float]:
 
 def ends(model: str, context: int) -> list[float]:
     """The last loss of each seed. Raises NotMeasuredError."""
-    runs = by_model(context).get(model)
-    if not runs:
-        raise NotMeasuredError(f"race: no {model} at {context}")
+    runs = need(by_model(context).get(model), f"race: no {model} at {context}")
     return [[*losses(run).values()][-1] for run in runs]
 
 
@@ -156,9 +155,7 @@ def mean_curve(runs: Iterable[Record]) -> dict[int, float]:
 
 def minutes_to(model: str, context: int, level: float) -> float | None:
     """Minutes of training until the mean loss reaches `level`. Raises NotMeasuredError."""
-    runs = by_model(context).get(model)
-    if not runs:
-        raise NotMeasuredError(f"race: no {model} at {context}")
+    runs = need(by_model(context).get(model), f"race: no {model} at {context}")
     for (before, high), (after, low) in pairwise(mean_curve(runs).items()):
         if high > level >= low:
             update = before + (after - before) * (high - level) / (high - low)

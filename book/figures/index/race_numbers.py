@@ -11,7 +11,7 @@ from lsa.meta import on_meta
 
 from ..lib.format import counted, in_words, times
 from ..lib.pairs import Pairs, by_seed, compare, compare_seeds
-from ..lib.records import NotMeasuredError, have
+from ..lib.records import NotMeasuredError, have, need
 from ..linear_self_attention import variants
 from . import ngram_baseline
 from .race import CONTEXTS, MAIN, MODELS, PAIR, by_model, curves, differences, end, ratio, seconds
@@ -107,23 +107,17 @@ def table_behind() -> Pairs:
 
 def minutes(model: str, context: int) -> float:
     """Minutes of all of a model's updates, from the seconds of one. Raises NotMeasuredError."""
-    runs = by_model(context).get(model)
-    if not runs:
-        raise NotMeasuredError(f"race: no {model} at {context}")
+    runs = need(by_model(context).get(model), f"race: no {model} at {context}")
     return runs[0]["config"]["updates"] * seconds(model, context) / 60
 
 
 def _config(context: int) -> dict:
-    runs = curves(context)
-    if not runs:
-        raise NotMeasuredError(f"race: nothing stored at {context}")
+    runs = need(curves(context), f"race: nothing stored at {context}")
     return runs[0]["config"]
 
 
 def _slope() -> float:
-    runs = by_model(MAIN).get("linear")
-    if not runs:
-        raise NotMeasuredError(f"race: no linear at {MAIN}")
+    runs = need(by_model(MAIN).get("linear"), f"race: no linear at {MAIN}")
     return runs[0]["config"]["attention_options"]["log_decay"][0]
 
 

@@ -7,7 +7,7 @@ from math import sqrt
 from statistics import mean, stdev
 from typing import NamedTuple
 
-from .records import NotMeasuredError, Record
+from .records import Record, need
 from .seed_error import t_95
 
 
@@ -54,8 +54,7 @@ def by_seed(first: Iterable[Record], second: Iterable[Record]) -> dict[int, floa
         {run["config"]["seed"]: run["tables"]["validation"]["loss"][-1] for run in runs}
         for runs in (first, second)
     )
-    if not (shared := sorted(last.keys() & other.keys())):
-        raise NotMeasuredError("no seed of both")
+    shared = need(sorted(last.keys() & other.keys()), "no seed of both")
     return {seed: last[seed] - other[seed] for seed in shared}
 
 
@@ -66,9 +65,7 @@ def differences(first: Iterable[Record], second: Iterable[Record]) -> list[float
 
 def compare(differences: Sequence[float]) -> Pairs:
     """Mean, standard error and signs of differences. Raises NotMeasuredError if there are none."""
-    count = len(differences)
-    if not count:
-        raise NotMeasuredError("no pairs")
+    count = need(len(differences), "no pairs")
     middle = mean(differences)
     error = stdev(differences) / sqrt(count) if count > 1 else None
     agreeing = sum(x * middle > 0 for x in differences)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeVar
 
 from experiments.catalogue import EXPERIMENTS
 from experiments.harness.core import record
@@ -23,12 +23,20 @@ from ...explorable.figure import Provenance
 SCALE_LABELS = {"nano": "nano, 0.8M", **{name: name for name in SCALES if name != "nano"}}
 
 Row = dict[str, Any]
+Found = TypeVar("Found")
 # A name is glued into sentences, where these characters would be Markdown.
 PLAIN = str.maketrans({"`": "ˋ", "*": "∗"})
 
 
 class NotMeasuredError(LookupError):
     """No stored run has the number; the message says which one is missing."""
+
+
+def need(found: Found | None, what: str) -> Found:
+    """`found`, if there is anything in it. Raises NotMeasuredError, which says what is missing."""
+    if not found:
+        raise NotMeasuredError(what)
+    return found
 
 
 _sound: dict[int, Record] = {}

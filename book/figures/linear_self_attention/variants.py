@@ -9,7 +9,7 @@ from ..index import ngram_baseline
 from ..lib.axes import LOSS, UPDATES
 from ..lib.format import in_words
 from ..lib.pairs import Pairs, compare, differences
-from ..lib.records import NotMeasuredError, Record, curve, have, provenance
+from ..lib.records import NotMeasuredError, Record, curve, have, need, provenance
 from ..lib.tables import Missing, Table
 
 MAPS = {
@@ -131,10 +131,8 @@ def normaliser_costs(records: list[Record], other: str = "without") -> tuple[flo
 
 def final_loss(name: str, normaliser: str = "with") -> float:
     """Final loss of a map's first seed. Raises NotMeasuredError."""
-    ends = final_losses(have("variants"))
-    if (name, normaliser) not in ends:
-        raise NotMeasuredError(f"variants: no {name} {normaliser} the normaliser")
-    return ends[name, normaliser]
+    loss = final_losses(have("variants")).get((name, normaliser))
+    return need(loss, f"variants: no {name} {normaliser} the normaliser")
 
 
 def ranking() -> list[str]:

@@ -8,7 +8,7 @@ from math import log
 from ...explorable import palette
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from ..lib.format import in_words, percent
-from ..lib.records import NotMeasuredError, Record, Row, learned, provenance
+from ..lib.records import NotMeasuredError, Record, Row, learned, need, provenance
 from ..lib.seeds import bars
 from ..lib.tables import Missing
 from ..lib.tasks import (
@@ -119,9 +119,7 @@ def _guesses(series: list[Series]) -> list[Series]:
 
 
 def _first() -> Record:
-    for runs in by_model().values():
-        return runs[0]
-    raise NotMeasuredError(EXPERIMENT)
+    return need([*by_model().values()], EXPERIMENT)[0][0]
 
 
 def _pairs() -> int:
@@ -130,8 +128,7 @@ def _pairs() -> int:
 
 def _half_life() -> float:
     """Tokens in which a state with a fixed decay loses half. Raises NotMeasuredError."""
-    if not (runs := by_model().get("fades")):
-        raise NotMeasuredError(f"{EXPERIMENT}: nothing fades")
+    runs = need(by_model().get("fades"), f"{EXPERIMENT}: nothing fades")
     return log(2) / -runs[0]["config"]["attention_options"]["log_decay"][0]
 
 

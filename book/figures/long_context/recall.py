@@ -7,7 +7,7 @@ from statistics import fmean
 
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from ..lib.format import in_words, percent, times
-from ..lib.records import NotMeasuredError, Record, Row, learned, provenance, rows
+from ..lib.records import NotMeasuredError, Record, Row, learned, need, provenance, rows
 from ..lib.seeds import bars
 from ..lib.tables import Missing, Table
 from ..lib.tasks import (
@@ -48,10 +48,9 @@ def by_model() -> dict[str, list[Record]]:
 
 def shares(model: str) -> dict[tuple[int, int], Share]:
     """Shares by number of pairs and length of the text. Raises NotMeasuredError."""
-    if model not in (models := by_model()):
-        raise NotMeasuredError(f"{EXPERIMENT}: no {model}")
+    runs = need(by_model().get(model), f"{EXPERIMENT}: no {model}")
     grouped: dict[tuple[int, int], list[Row]] = defaultdict(list)
-    for row in (row for run in models[model] for row in _answer_rows(run)):
+    for row in (row for run in runs for row in _answer_rows(run)):
         grouped[row["pairs"], row["length"]].append(row)
     return {what: share(them) for what, them in sorted(grouped.items())}
 
@@ -131,8 +130,7 @@ def by_seed(model: str, pairs: int = MANY) -> list[float]:
 
     Raises NotMeasuredError.
     """
-    if not (runs := by_model().get(model)):
-        raise NotMeasuredError(f"{EXPERIMENT}: no {model}")
+    runs = need(by_model().get(model), f"{EXPERIMENT}: no {model}")
     accuracies = [
         [row["accuracy"] for row in _answer_rows(run) if row["pairs"] == pairs] for run in runs
     ]
@@ -165,8 +163,7 @@ def learners(model: str) -> int:
 
     Raises NotMeasuredError.
     """
-    if not (runs := by_model().get(model)):
-        raise NotMeasuredError(f"{EXPERIMENT}: no {model}")
+    runs = need(by_model().get(model), f"{EXPERIMENT}: no {model}")
     return sum(_ending(run) == "solved" for run in runs)
 
 
@@ -179,9 +176,7 @@ def numbers() -> dict[str, str]:
     """Numbers for the chapter on long context."""
 
     def updates() -> int:
-        for runs in by_model().values():
-            return runs[0]["config"]["updates"]
-        raise NotMeasuredError(EXPERIMENT)
+        return need([*by_model().values()], EXPERIMENT)[0][0]["config"]["updates"]
 
     return in_words(
         windows_linear=lambda: percent(recalled("linear", MANY)),

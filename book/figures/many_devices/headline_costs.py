@@ -6,7 +6,7 @@ from lsa.cost import PEAKS, training_memory, update_flops
 from lsa.gpt import GPTConfig, gpt_config
 
 from ..lib.format import in_words, times
-from ..lib.records import NotMeasuredError, have, of_config, rows
+from ..lib.records import have, need, of_config, rows
 from ..lib.tables import Missing, Table
 from ..three_modes.block_speed import least_seconds, seconds
 
@@ -113,8 +113,7 @@ def error_table() -> Table | Missing:
 
 def errors(attention: str) -> list[float]:
     """`over_least` of every measured block. Raises NotMeasuredError."""
-    if not (cases := measured()):
-        raise NotMeasuredError("block_speed")
+    cases = need(measured(), "block_speed")
     return [over_least(scale, context, attention) for scale, context in cases]
 
 

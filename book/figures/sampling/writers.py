@@ -21,7 +21,7 @@ from lsa.gpt import GPT, GPTConfig, gpt_config
 
 from ...explorable.markup import json_script
 from ..lib.format import in_words, size
-from ..lib.records import NotMeasuredError, Record, have, provenance, row, weights_of
+from ..lib.records import NotMeasuredError, Record, have, need, provenance, row, weights_of
 from ..lib.tables import Missing
 from ..long_context import whole_novels
 from ..training import long_race
@@ -129,8 +129,7 @@ def numbers() -> dict[str, str]:
 
     def farthest() -> int:
         """Letters of the last station."""
-        if not (runs := stations()):
-            raise NotMeasuredError("novel_states: nothing read")
+        runs = need(stations(), "novel_states: nothing read")
         return runs[-1]["config"]["letters"]
 
     def level() -> str:

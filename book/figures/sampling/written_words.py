@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..lib.format import in_words
-from ..lib.records import NotMeasuredError, Record, learned, rows
+from ..lib.records import NotMeasuredError, Record, learned, need, rows
 from ..lib.tables import Missing, Table
 
 EXPERIMENT = "written_words"
@@ -26,8 +26,7 @@ def writers() -> list[Record]:
 def known(run: Record, writer: str) -> float:
     """The known words among all that a run's model writes, or the novels have at its places."""
     texts = rows(run, "texts", writer=writer)
-    if not (count := sum(row["words"] for row in texts)):
-        raise NotMeasuredError(f"{EXPERIMENT}: no words of {writer}")
+    count = need(sum(row["words"] for row in texts), f"{EXPERIMENT}: no words of {writer}")
     return sum(row["known"] for row in texts) / count
 
 
@@ -63,8 +62,7 @@ def numbers() -> dict[str, str]:
     """Numbers for the chapter: what was written, and of how much."""
 
     def first() -> Record:
-        if not (runs := writers()):
-            raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
+        runs = need(writers(), f"{EXPERIMENT}: nothing stored")
         return runs[0]
 
     def drawn(race: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.format import in_words, times
-from ..lib.records import NotMeasuredError, Record, Row, have, provenance, rows
+from ..lib.records import NotMeasuredError, Record, Row, have, need, provenance, rows
 from ..lib.tables import Missing
 
 ORDERS = ("time-major", "layer-major, tick by tick", "layer-major")
@@ -113,9 +113,7 @@ def measured(records: list[Record]) -> list[Row]:
 
 def deepest(points: list[Row]) -> dict[str, int]:
     """The largest shape at which all three orders were timed. Raises NotMeasuredError."""
-    whole = _whole(points)
-    if not whole:
-        raise NotMeasuredError("rnn_orders: no shape in every order")
+    whole = need(_whole(points), "rnn_orders: no shape in every order")
     largest = max(whole, key=lambda row: (row["weights"], row["length"]))
     return {key: largest[key] for key in SHAPE}
 

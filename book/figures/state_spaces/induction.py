@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...explorable.figure import Axis, Explorable, Series
 from ..lib.format import counted, in_words, listed, percent
-from ..lib.records import NotMeasuredError, Record, provenance, rows
+from ..lib.records import NotMeasuredError, Record, need, provenance, rows
 from ..lib.seeds import bars
 from ..lib.tables import Missing
 from ..lib.tasks import (
@@ -92,8 +92,7 @@ def at_any_rate(model: str) -> list[float]:
 
     Raises NotMeasuredError if there are none.
     """
-    if not (runs := runs_of_model(TASK, model)):
-        raise NotMeasuredError(f"{EXPERIMENT}: no {model} at {TASK}")
+    runs = need(runs_of_model(TASK, model), f"{EXPERIMENT}: no {model} at {TASK}")
     return [right(run) for run in runs]
 
 

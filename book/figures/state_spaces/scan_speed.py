@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.format import in_words, times
-from ..lib.records import NotMeasuredError, Record, Row, have, provenance, row, rows
+from ..lib.records import NotMeasuredError, Record, Row, have, need, provenance, row, rows
 from ..lib.tables import Missing
 
 PASSES = {"forward": "forward", "forward+backward": "forward and backward"}
@@ -19,9 +19,7 @@ CHUNK = 8  # tokens between the states that the kernel stores for the gradients
 
 def measured() -> list[Record]:
     """The stored runs of one device, short sequences first. Raises NotMeasuredError."""
-    records = have("scan_speed")
-    if not records:
-        raise NotMeasuredError("scan_speed: nothing stored")
+    records = need(have("scan_speed"), "scan_speed: nothing stored")
     return sorted(records, key=lambda run: run["config"]["length"])
 
 

@@ -8,7 +8,7 @@ from ...explorable.figure import Axis, Explorable, Filter, Series
 from ..index.mode_speed import PASSES, cost, limits
 from ..lib.axes import TIME
 from ..lib.format import in_words, listed
-from ..lib.records import NotMeasuredError, Record, device_name, have, provenance, rows
+from ..lib.records import NotMeasuredError, Record, device_name, have, need, provenance, rows
 from ..lib.tables import Marked, Missing, Table
 
 LENGTHS = (4096, 16384)  # tokens that the chapter mentions
@@ -91,8 +91,7 @@ def numbers() -> dict[str, str]:
     """Numbers for the chapter on the three modes: the fastest chunks and the predicted ones."""
 
     def run() -> Record:
-        if not (records := have("mode_speed")):
-            raise NotMeasuredError("mode_speed: nothing stored")
+        records = need(have("mode_speed"), "mode_speed: nothing stored")
         return records[0]
 
     def sizes(chunks: set[int | None]) -> str:

@@ -10,7 +10,17 @@ from lsa.cost import mode_cost, training_cost
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.axes import LENGTH, TIME
 from ..lib.format import duration, duration_between, in_words, percent, times, times_between
-from ..lib.records import NotMeasuredError, Record, Row, have, of_config, provenance, row, rows
+from ..lib.records import (
+    NotMeasuredError,
+    Record,
+    Row,
+    have,
+    need,
+    of_config,
+    provenance,
+    row,
+    rows,
+)
 from ..lib.tables import Missing, Table
 
 COLOURED = {"compiled": "chunked"}  # the palette's name, with one colour on every page
@@ -111,9 +121,7 @@ def steps() -> dict[tuple[str, str], Row]:
 
 def step(body: str, mode: str) -> Row:
     """One of `steps`. Raises NotMeasuredError if there is none."""
-    if not (timed := steps().get((body, mode))):
-        raise NotMeasuredError(f"cpu_speed: no {body} {mode}")
-    return timed
+    return need(steps().get((body, mode)), f"cpu_speed: no {body} {mode}")
 
 
 def step_table() -> Table | Missing:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from ..lib.format import in_words, size, times, times_between
-from ..lib.records import NotMeasuredError, Record, Row, have, row
+from ..lib.records import Record, Row, have, need, row
 
 LENGTH = 4096  # tokens that the chapter mentions
 
 
 def run() -> Record:
     """The stored run. Raises NotMeasuredError if there is none."""
-    if not (records := have("draft_speed")):
-        raise NotMeasuredError("draft_speed: nothing stored")
+    records = need(have("draft_speed"), "draft_speed: nothing stored")
     return records[0]
 
 

@@ -10,7 +10,7 @@ from statistics import fmean
 from ...explorable.figure import Axis, Choice, Explorable, Series, Toggle
 from ..lib.format import in_words
 from ..lib.pairs import Pairs, compare
-from ..lib.records import NotMeasuredError, Record, learned, provenance, row, rows
+from ..lib.records import Record, learned, need, provenance, row, rows
 from ..lib.tables import Missing, Table
 
 EXPERIMENT = "long_race"
@@ -132,9 +132,7 @@ def _caption(found: dict[str, Record]) -> str:
 
 def of(model: str) -> Record:
     """The complete run of a model. Raises NotMeasuredError."""
-    if model not in (found := runs()):
-        raise NotMeasuredError(f"{EXPERIMENT}: no {model}")
-    return found[model]
+    return need(runs().get(model), f"{EXPERIMENT}: no {model}")
 
 
 def loss(model: str) -> float:

@@ -10,7 +10,7 @@ from ..lib import pairs
 from ..lib.axes import LOSS, UPDATES
 from ..lib.format import in_words
 from ..lib.pairs import Pairs
-from ..lib.records import NotMeasuredError, Record, have, learned, provenance
+from ..lib.records import NotMeasuredError, Record, have, learned, need, provenance
 from ..lib.seeds import mean_and_spread, seeds_in_words
 from ..lib.tables import Missing, Table
 
@@ -58,9 +58,7 @@ def runs() -> dict[Key, list[Record]]:
 
 def ends(remedy: str, attention: str) -> list[float]:
     """The last loss of every seed. Raises NotMeasuredError."""
-    seeds = runs().get((remedy, attention))
-    if not seeds:
-        raise NotMeasuredError(f"plateau: no {remedy}, {attention}")
+    seeds = need(runs().get((remedy, attention)), f"plateau: no {remedy}, {attention}")
     return [run["tables"]["validation"]["loss"][-1] for run in seeds]
 
 
@@ -187,9 +185,7 @@ def _left(remedy: str, attention: str) -> str:
 
 def updates() -> int:
     """Number of updates of every run. Raises NotMeasuredError."""
-    for seeds in runs().values():
-        return seeds[0]["config"]["updates"]
-    raise NotMeasuredError("plateau: nothing stored")
+    return need([*runs().values()], "plateau: nothing stored")[0][0]["config"]["updates"]
 
 
 def best_attention() -> Key:

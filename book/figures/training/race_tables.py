@@ -27,7 +27,7 @@ from ..index.race import (
 from ..index.race_numbers import CONVOLUTION, over_seeds
 from ..lib.format import counted, in_words, times
 from ..lib.pairs import Pairs, compare
-from ..lib.records import NotMeasuredError, device_name, load
+from ..lib.records import NotMeasuredError, device_name, load, need
 from ..lib.seeds import mean_and_spread
 from ..lib.tables import Missing, Table
 
@@ -212,9 +212,7 @@ def numbers() -> dict[str, str]:
     """Numbers for the chapter on training: the race."""
 
     def config() -> dict:
-        for run in by_model(MAIN).get("linear", ()):
-            return run["config"]
-        raise NotMeasuredError(f"race: no linear at {MAIN}")
+        return need(by_model(MAIN).get("linear"), f"race: no linear at {MAIN}")[0]["config"]
 
     def apart(values: Collection[float]) -> str:
         return f"{min(values):.3f} to {max(values):.3f}"

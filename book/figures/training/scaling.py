@@ -8,7 +8,7 @@ from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggl
 from ..lib.axes import LOSS_OVER_SEEDS
 from ..lib.format import counted, in_words, times
 from ..lib.pairs import Pairs, by_seed, compare, compare_seeds, differences
-from ..lib.records import NotMeasuredError, Record, learned, provenance, row
+from ..lib.records import NotMeasuredError, Record, learned, need, provenance, row
 from ..lib.seeds import bars, mean_and_spread, seeds_in_words
 from ..lib.tables import Missing, Table
 
@@ -144,16 +144,12 @@ def _seeds() -> str:
 
 
 def _config() -> dict:
-    for runs in sizes()["linear"].values():
-        return runs[0]["config"]
-    raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
+    return need([*sizes()["linear"].values()], f"{EXPERIMENT}: nothing stored")[0][0]["config"]
 
 
 def _names() -> list[str]:
     """The sizes that have been run with both attentions, smallest first."""
-    if not (names := [*sizes()["linear"]]):
-        raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
-    return names
+    return need([*sizes()["linear"]], f"{EXPERIMENT}: nothing stored")
 
 
 def _caption() -> str:

@@ -11,7 +11,7 @@ from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from ..lib.axes import LOSS_OVER_SEEDS
 from ..lib.format import listed
 from ..lib.pairs import Pairs, compare, differences
-from ..lib.records import NotMeasuredError, Record, learned, provenance, row, rows
+from ..lib.records import NotMeasuredError, Record, learned, need, provenance, row, rows
 from ..lib.seeds import bars, seeds_in_words
 from ..lib.tables import Missing
 
@@ -61,10 +61,7 @@ def _kind(run: Record) -> str:
 
 
 def _of(arm: Arm) -> list[Record]:
-    runs = arms().get(arm)
-    if not runs:
-        raise NotMeasuredError(f"{EXPERIMENT}: no {', '.join(map(str, arm))}")
-    return runs
+    return need(arms().get(arm), f"{EXPERIMENT}: no {', '.join(map(str, arm))}")
 
 
 def ends(arm: Arm) -> list[float]:
@@ -84,9 +81,7 @@ def behind(arm: Arm, other: Arm) -> Pairs:
 
 def seeds() -> str:
     """Number of seeds of the arms, in words. Raises NotMeasuredError."""
-    counts = [len(runs) for runs in arms().values()]
-    if not counts:
-        raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
+    counts = need([len(runs) for runs in arms().values()], f"{EXPERIMENT}: nothing stored")
     return seeds_in_words(counts)
 
 
