@@ -91,7 +91,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     plan += _at("passages", HERE, _rankings(("mass", "random-0")))
     plan += _at("passages", HERE, _layers() + _heads() + _windows())
     for distance in DISTANCES:
-        few = [one for one in _rankings(("gradient",)) if one[2]["number"] in (8, 16, 24)]
+        few = [one for one in _rankings(("gradient",)) if one[2]["number"] in (8, 16, 24, 40)]
         for text in ("passages", "lists"):
             plan += _at(text, distance, _basics() + few)
     plan += _at("lists", HERE, _windows() + _layers() + _rankings(("mass", "random-0")))
