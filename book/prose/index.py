@@ -18,6 +18,7 @@ from ..figures.index.race_numbers import (
 from ..figures.lib.pairs import Pairs
 from ..figures.lib.records import device_name, have, load
 from ..figures.three_modes import block_speed, published
+from ..figures.trained_model import distances
 from ..figures.trained_model.measured import measured, recall
 from ..figures.trained_model.remove_exponential import SOME, everywhere, first_alone, missing
 from . import every
@@ -85,6 +86,10 @@ VERDICTS = {
         0 < measured(everywhere(), "cut").mean < 0.3
     ),
     "as with all ({glue:text}`price_all_gain`)": lambda: abs(missing(first_alone(SOME)).mean) < 0.1,
+    "other heads carry recall there": lambda: (
+        distances.gain("first 24", distances.FAR).mean < 0
+        and distances.gain("all but 8", distances.FAR).mean > 0.3
+    ),
     "The loss still rises by": lambda: measured(first_alone(SOME), "cut").mean > 0.02,
     "linear attention ends {glue:text}`seeds_behind` nats lower": lambda: (
         over_seeds(LINEAR_BEHIND).mean < 0

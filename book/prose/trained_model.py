@@ -1,9 +1,25 @@
 """Guarded sentences of the chapter on a trained model."""
 
 from ..figures.lib.records import Record
-from ..figures.trained_model import converted_speed, few_states, look_inside, whole_model
+from ..figures.trained_model import (
+    converted_speed,
+    distances,
+    few_states,
+    look_inside,
+    whole_model,
+)
+from ..figures.trained_model.distances import FAR
 from ..figures.trained_model.head_grid import alone, alone_by_rank, most_alone, sum_alone
-from ..figures.trained_model.measured import HEADS, Mean, measured, more_recall, ranking, recall
+from ..figures.trained_model.measured import (
+    HEADS,
+    HERE,
+    Mean,
+    measured,
+    more_recall,
+    ranking,
+    recall,
+    run_of,
+)
 from ..figures.trained_model.remove_exponential import (
     FEW,
     KEY_HEADS,
@@ -51,12 +67,16 @@ def far_adds(column: str, distance: int) -> Mean:
     return whole_model.brings(whole_model.marks()[-1], column, "passages", distance)
 
 
+def without_few(distance: int) -> Mean:
+    return distances.gain("all but 8", distance)
+
+
 def right(arm: str) -> float:
     return whole_model.after(arm, whole_model.marks()[-1], "right").mean
 
 
 VERDICTS = {
-    "of 270, 24 suffice for all of it, and without eight of them most is gone": lambda: (
+    "24 of 270 suffice for all of it, and without eight of them most is gone": lambda: (
         (FEW, SOME, len(ranking()), HEADS) == (8, 24, 270, 270)
         and keeps_all(first_alone(SOME))
         and kept_recall(first_alone(SOME)) > 1
@@ -125,6 +145,41 @@ VERDICTS = {
         and len([place for place in mass_places() if place < SOME]) > FEW / 2
     ),
     "with those for passages; by chance": lambda: FEW / 2 < shared_heads() < FEW,
+    "After 4,096 tokens the same 24 recall nothing": lambda: (
+        distances.gain("first 24", FAR).mean < 0 < 1 < distances.gain("all", FAR).mean
+    ),
+    "After 4,096 tokens the first 24 alone gain nothing": lambda: (
+        distances.gain("first 24", FAR).mean < 0
+    ),
+    "no gain is left after 256 and 1,024 tokens, but after 4,096 it is": lambda: (
+        every(none.mean < none.half for none in map(without_few, (HERE, 1024)))
+        and without_few(FAR).mean > without_few(FAR).half
+    ),
+    "Even without the first 24 it is": lambda: all(
+        one.mean > one.half if where == "first" else one.mean < one.half
+        for where, case in (("first", "gradient-24"), ("but", "gradient-40"))
+        for one in [measured(run_of(where, case, distance=FAR), "gain")]
+    ),
+    "A longer past is worth more to prose, too": lambda: (
+        distances.rise("none", HERE).mean
+        < distances.rise("none", 1024).mean
+        < distances.rise("none", FAR).mean
+    ),
+    "The model's own gain is lower there": lambda: (
+        distances.gain("all", FAR).mean < distances.gain("all", HERE).mean - 0.5
+    ),
+    "For names, confining two heads cuts the gain": lambda: (
+        gain(confined(2, text="lists")) < 0.5 * gain(confined(0, text="lists"))
+    ),
+    "For names a ranking by attention mass is nearly as good": lambda: (
+        gain(confined(FEW, "mass", "lists")) < 0.1 * gain(confined(0, text="lists"))
+        and 0.9
+        < gain(first_alone(SOME, "mass", "lists")) / distances.gain("first 24", HERE, "lists").mean
+        < 1
+    ),
+    "24 alone keep all of it, eight alone do not. After 4,096": lambda: (
+        keeps_all(first_alone(SOME)) and distances.gain("first 24", FAR).mean < 0
+    ),
     "a passage that returns is guessed about as badly as the first time": lambda: every(
         abs(look_inside.right("first", FEW, page) - look_inside.right("once", 0, page)) < 5
         and look_inside.right("first", FEW, page) < 0.6 * look_inside.right("none", 0, page)
@@ -146,7 +201,6 @@ VERDICTS = {
     "Ranked by either half of the texts alone": lambda: (
         halves_share(FEW) >= FEW - 1 and halves_share(SOME) > SOME / 2
     ),
-    "stands last: by its gradient, confining it would add": lambda: ranking()[-1].slope.mean > 0.05,
     "The gain is higher with states": lambda: every(
         whole_model.brings(tokens, "gain").mean > whole_model.brings(tokens, "gain").half
         for tokens in whole_model.marks()

@@ -8,6 +8,7 @@ from ..lib.format import counted, in_words, percent
 from ..lib.records import NotMeasuredError, Record, provenance, row
 from ..lib.tables import Missing
 from ..relatives import recall
+from ..trained_model import distances
 from ..trained_model.measured import EXPERIMENT, HEADS, measured, sets
 from ..trained_model.remove_exponential import SOME, confined, everywhere, first_alone
 
@@ -46,9 +47,9 @@ def figure(id: str = "price") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            f"**In this model recall needs a few of the {HEADS} heads.** *Recall*: how much lower "
-            "the loss of a passage is the second time; below zero, higher. *Rise of the loss*: on "
-            "other tokens whose past is cut, against the whole model. Bars: 95%."
+            f"**Recall after 256 tokens needs a few of the {HEADS} heads.** *Recall*: how much "
+            "lower the loss of a passage is the second time; below zero, higher. *Rise of the "
+            "loss*: on other tokens whose past is cut, against the whole model. Bars: 95%."
         ),
         alt=(
             "Recall against the number of heads that may look back: below zero with none, at its "
@@ -102,6 +103,8 @@ def numbers() -> dict[str, str]:
         price_no_gain=lambda: measured(everywhere(), "gain"),
         price_some_gain=lambda: measured(first_alone(SOME), "gain"),
         price_all_gain=lambda: measured(confined(0), "gain"),
+        price_far_gain=lambda: distances.gain("first 24", 4096),
+        price_far_all=lambda: distances.gain("all", 4096),
         recall_softmax=lambda: _span(recalled("softmax")),
         recall_linear=lambda: _span(recalled("linear")),
         recall_state=lambda: f"{recall_state():,}",

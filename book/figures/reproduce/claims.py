@@ -10,6 +10,7 @@ from ..lib.records import have
 from ..linear_self_attention import variants
 from ..sequence_transformations import rnn_orders
 from ..three_modes.chunk_sizes import best
+from ..trained_model import distances
 from ..trained_model.measured import measured
 from ..trained_model.remove_exponential import (
     FEW,
@@ -93,6 +94,8 @@ def numbers() -> dict[str, str]:
             behind_of=lambda: race_numbers.over_seeds(race_numbers.LINEAR_BEHIND).of(),
             tick_first=lambda: duration(sampling_speed.seconds("linear", 1)),
             tick_last=lambda: duration(sampling_speed.seconds("linear", LONG)),
+            recall_far=lambda: distances.gain("first 24", 4096),
+            recall_far_all=lambda: distances.gain("all", 4096),
             recall_lost=lambda: percent(1 - kept_recall(confined(FEW))),
             recall_few=lambda: percent(kept_recall(first_alone(FEW))),
             recall_sixteen=lambda: percent(kept_recall(first_alone(16))),
