@@ -68,8 +68,6 @@ def numbers() -> dict[str, str]:
     """Numbers for the chapter."""
     return in_words(
         at_1024_kept=lambda: kept_share("first 24", 1024),
-        at_4096_gain=lambda: gain("all", FAR),
-        at_4096_some=lambda: gain("first 24", FAR),
         at_4096_forty=lambda: measured(run_of("but", "gradient-40", distance=FAR), "gain"),
         at_4096_others=lambda: measured(run_of("first", "gradient-24", distance=FAR), "gain"),
         at_4096_without=lambda: gain("all but 8", FAR),
@@ -78,6 +76,5 @@ def numbers() -> dict[str, str]:
         names_two=lambda: measured(confined(2, text="lists"), "gain"),
         names_four=lambda: measured(confined(4, text="lists"), "gain"),
         names_few=lambda: measured(first_alone(FEW, text="lists"), "gain"),
-        names_mass=lambda: measured(confined(FEW, "mass", "lists"), "gain"),
         names_mass_alone=lambda: measured(first_alone(SOME, "mass", "lists"), "gain"),
     )

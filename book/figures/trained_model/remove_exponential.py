@@ -290,8 +290,6 @@ def numbers() -> dict[str, str]:
             some_random=lambda: measured(first_alone(SOME, "random-0"), "gain"),
             some_mass=lambda: measured(first_alone(SOME, "mass"), "gain"),
             some_mass_confined=lambda: measured(confined(SOME, "mass"), "gain"),
-            kept_twelve_gain=lambda: measured(first_alone(12), "gain"),
-            kept_sixteen_gain=lambda: measured(first_alone(16), "gain"),
             kept_few_gain=lambda: measured(first_alone(FEW), "gain"),
         )
         | _ranked()
