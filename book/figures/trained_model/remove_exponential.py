@@ -268,7 +268,6 @@ def numbers() -> dict[str, str]:
             near_gain=lambda: measured(everywhere(), "gain"),
             sinkless_rise=lambda: measured(everywhere("window-64-0"), "cut"),
             one_token_rise=lambda: measured(everywhere("window-64-1"), "cut"),
-            linear_rise=lambda: measured(everywhere("linear"), "cut"),
             few_rise=lambda: measured(confined(FEW), "cut"),
             few_gain=lambda: measured(confined(FEW), "gain"),
             few_rise_share=lambda: percent(rise_share(confined(FEW))),
