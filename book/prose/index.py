@@ -86,9 +86,8 @@ VERDICTS = {
         0 < measured(everywhere(), "cut").mean < 0.3
     ),
     "as with all ({glue:text}`price_all_gain`)": lambda: abs(missing(first_alone(SOME)).mean) < 0.1,
-    "other heads carry recall there": lambda: (
-        distances.gain("first 24", distances.FAR).mean < 0
-        and distances.gain("all but 8", distances.FAR).mean > 0.3
+    "the same heads alone bring back {glue:text}`price_far_way`": lambda: (
+        distances.way("but", SOME, distances.FAR) < 0.3
     ),
     "The loss still rises by": lambda: measured(first_alone(SOME), "cut").mean > 0.02,
     "linear attention ends {glue:text}`seeds_behind` nats lower": lambda: (

@@ -18,7 +18,6 @@ from ..figures.trained_model.measured import (
     more_recall,
     ranking,
     recall,
-    run_of,
 )
 from ..figures.trained_model.remove_exponential import (
     FEW,
@@ -65,16 +64,6 @@ def most_alone_layer() -> bool:
 
 def far_adds(column: str, distance: int) -> Mean:
     return whole_model.brings(whole_model.marks()[-1], column, "passages", distance)
-
-
-def far_alone(number: int) -> Mean:
-    """Gain after 4,096 tokens, only the first heads of the ranking looking back."""
-    return measured(run_of("but", f"gradient-{number}", distance=FAR), "gain")
-
-
-def far_without(number: int) -> Mean:
-    """The same, with these heads confined and all others looking back."""
-    return measured(run_of("first", f"gradient-{number}", distance=FAR), "gain")
 
 
 def right(arm: str) -> float:
@@ -151,14 +140,13 @@ VERDICTS = {
         and len([place for place in mass_places() if place < SOME]) > FEW / 2
     ),
     "with those for passages; by chance": lambda: FEW / 2 < shared_heads() < FEW,
-    "After 4,096 tokens the same 24 recall nothing": lambda: (
-        distances.gain("first 24", FAR).mean < 0 < 1 < distances.gain("all", FAR).mean
+    "After 4,096 tokens the same 24 are not enough.": lambda: (
+        distances.way("but", SOME, FAR) < 0.3 < 0.9 < distances.way("but", SOME, 1024)
     ),
-    "After 4,096 they gain nothing, and neither do the first 40 alone": lambda: every(
-        one.mean < one.half for one in map(far_alone, (SOME, 40))
-    ),
-    "and without the first 24 still": lambda: every(
-        one.mean > one.half for one in map(far_without, (FEW, SOME))
+    "So other heads carry part of the gain there": lambda: (
+        distances.way("first", SOME, FAR) > 0.3
+        and distances.way("first", SOME, HERE) < 0.15
+        and distances.way("but", 40, FAR) < 0.3
     ),
     "Prose loses more, too": lambda: (
         distances.rise("none", HERE).mean
@@ -175,7 +163,7 @@ VERDICTS = {
         < 1
     ),
     "24 alone keep all of it, eight alone do not. After 4,096": lambda: (
-        keeps_all(first_alone(SOME)) and distances.gain("first 24", FAR).mean < 0
+        keeps_all(first_alone(SOME)) and distances.way("but", SOME, FAR) < 0.3
     ),
     "a passage that returns is guessed about as badly as the first time": lambda: every(
         abs(look_inside.right("first", FEW, page) - look_inside.right("once", 0, page)) < 5

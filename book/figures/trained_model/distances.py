@@ -6,7 +6,7 @@ from ..lib.format import in_words, percent
 from ..lib.records import NotMeasuredError
 from ..lib.tables import Missing, Table
 from .measured import EXPERIMENT, HERE, NEAR, Mean, measured, run_of
-from .remove_exponential import FEW, SOME, confined, first_alone
+from .remove_exponential import FEW, SOME, confined, first_alone, lost_gain
 
 FAR = 4096
 DISTANCES = (64, 256, 1024, FAR)
@@ -25,9 +25,13 @@ def gain(case: str, distance: int, text: str = "passages") -> Mean:
     return measured(run_of(*CASES[case], text=text, distance=distance), "gain")
 
 
-def kept_share(case: str, distance: int) -> str:
-    """Gain as a percentage of that with all heads. Raises NotMeasuredError."""
-    return percent(gain(case, distance).mean / gain("all", distance).mean)
+def way(where: str, number: int, distance: int) -> float:
+    """Gain of a run, as a share of the way from no head looking back to all.
+
+    where: "but" if the ranking's first heads alone look back, "first" if all others do. Raises
+    NotMeasuredError.
+    """
+    return 1 - lost_gain(run_of(where, f"gradient-{number}", distance=distance))
 
 
 def rise(case: str, distance: int) -> Mean:
@@ -67,10 +71,11 @@ def table() -> Table | Missing:
 def numbers() -> dict[str, str]:
     """Numbers for the chapter."""
     return in_words(
-        at_1024_kept=lambda: kept_share("first 24", 1024),
-        at_4096_forty=lambda: measured(run_of("but", "gradient-40", distance=FAR), "gain"),
-        at_4096_others=lambda: measured(run_of("first", "gradient-24", distance=FAR), "gain"),
-        at_4096_without=lambda: gain("all but 8", FAR),
+        at_1024_some=lambda: percent(way("but", SOME, 1024)),
+        at_4096_some=lambda: percent(way("but", SOME, FAR)),
+        at_4096_forty=lambda: percent(way("but", 40, FAR)),
+        at_256_others=lambda: percent(way("first", SOME, HERE)),
+        at_4096_others=lambda: percent(way("first", SOME, FAR)),
         at_4096_rise=lambda: rise("none", FAR),
         names_gain=lambda: gain("all", HERE, "lists"),
         names_two=lambda: measured(confined(2, text="lists"), "gain"),

@@ -189,7 +189,8 @@ def mass_places(number: int = FEW) -> list[int]:
 
 def lost_gain(run: Record) -> float:
     """The share of the gain that is lost: 0 for softmax, 1 for all heads confined."""
-    floor = run_of("all", "window-64-4", text=run["config"]["text"])
+    where = {name: run["config"][name] for name in ("text", "distance")}
+    floor = run_of("all", "window-64-4", **where)
     return missing(run).mean / missing(floor).mean
 
 
