@@ -105,16 +105,25 @@ def time_updates(planned: dict[str, dict[str, Any]], rounds: int, session: Sessi
     return Outcome(tables)
 
 
+RANKED = 256  # tokens between both comings of what ranks heads, unless a name says otherwise
+
+
+def ranking_name(text: str, distance: int = RANKED) -> str:
+    """Name of the run of `remove_exponential` that ranks heads for a kind of text."""
+    return f"rank-{text}" if distance == RANKED else f"rank-{text}-{distance}"
+
+
 def ranked_heads(
-    model: str, text: str, order: str, places: Sequence[Path]
+    model: str, text: str, order: str, places: Sequence[Path], distance: int = RANKED
 ) -> list[tuple[int, int]]:
     """Layer and head of all heads of a model, the most important first, in one of several orders.
 
     From a finished run of `remove_exponential` named `rank`, in the first folder that has one.
     text: what comes again, "passages" or "lists". order: "gradient", "mass", or "random-" and a
-    seed. Raises FileNotFoundError if there is none.
+    seed. distance: how many tokens after the first coming. Raises FileNotFoundError if there is
+    none.
     """
-    name = f"rank-{text}"
+    name = ranking_name(text, distance)
     found = [
         one["tables"]["heads"]
         for place in places

@@ -7,7 +7,8 @@ a distance, or a list of names and room numbers after a piece of a novel. As a c
 `unseen`, another passage stood first. `gain` is the fall of its loss the second time; `loss` is
 that of all tokens that come once.
 
-Rankings come from runs named `rank`, on eight texts of the validation novels. One ranking takes the
+Rankings come from runs named `rank`, on eight texts of the validation novels. They are made at the
+distance 256, and for passages at 4,096 too (`ranked` in a configuration). One ranking takes the
 gradient of the gain with respect to each head's confinement, over four mixtures of both kinds of
 attention. Two are controls: the attention mass beyond the window, and random order. The measured
 texts are from the test novels, which were not used for ranking. The model may have read these
@@ -39,15 +40,15 @@ from .harness.learning.returning import (
     trained,
     unseen,
 )
-from .recipes import ranked_heads
+from .recipes import ranked_heads, ranking_name
 
 NEAR = {"window": 64, "first": 4}
 MIXTURES = (1 / 8, 3 / 8, 5 / 8, 7 / 8)
 TEXTS = {"passages": passages, "unseen": unseen}
-HERE, DISTANCES = 256, (64, 1024, 4096)
+HERE, FAR, DISTANCES = 256, 4096, (64, 1024, 4096)
 WINDOWS = (16, 32, 128, 256, 512)
 FIRST = (1, 2, 4, 8, 12, 16, 24, 40, 80, 160)  # first heads of a ranking that are confined
-BUT = (8, 12, 16, 24, 40)  # first heads of a ranking that are not, while all others are
+BUT = (8, 12, 16, 24, 40, 80)  # first heads of a ranking that are not, while all others are
 ORDERS = ("gradient", "mass", "random-0", "random-1", "random-2")
 LAYERS, HEADS, CHECKED = 30, 9, 40
 BASE: dict[str, Any] = {
@@ -100,6 +101,13 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         plan += _at("passages", distance, _windows())
     few = [one for one in _rankings(("gradient",)) if one[2]["number"] in (8, 16, 24)]
     plan += _at("unseen", HERE, _basics()[:2] + few)
+    plan += [_rank_run("passages", FAR)]
+    both = _rankings(("gradient", "mass"), FAR)
+    few = [one for one in both if one[2]["number"] in (8, 24, 40, 80)]
+    plan += _at("passages", FAR, few) + _at("passages", HERE, few)
+    few += _rankings(("gradient",))
+    alone = [one for one in few if one[0] == "but" and one[2]["number"] in (24, 40, 80)]
+    plan += _at("unseen", FAR, _basics()[:2] + alone)
     return [Run(run.experiment, run.name, run.config, 500 + i) for i, run in enumerate(plan)]
 
 
@@ -117,10 +125,10 @@ def _run(where: str, name: str, config: dict[str, Any]) -> Run:
     return Run("remove_exponential", name, config, 0)
 
 
-def _rank_run(text: str) -> Run:
-    which = {"text": text, "split": "validation", "texts": 8}
+def _rank_run(text: str, distance: int = HERE) -> Run:
+    which = {"text": text, "split": "validation", "texts": 8, "distance": distance}
     config = {**BASE, **which, "where": "rank", "attention": NEAR}
-    return Run("remove_exponential", f"rank-{text}", config, 0)
+    return Run("remove_exponential", ranking_name(text, distance), config, 0)
 
 
 def _basics() -> list[Case]:
@@ -137,9 +145,10 @@ def _windows() -> list[Case]:
     ]
 
 
-def _rankings(orders: tuple[str, ...]) -> list[Case]:
+def _rankings(orders: tuple[str, ...], ranked: int = HERE) -> list[Case]:
+    at, config = ("", {}) if ranked == HERE else (f"-at-{ranked}", {"ranked": ranked})
     return [
-        (where, f"{order}-{n}", {"order": order, "number": n, "attention": _near()})
+        (where, f"{order}{at}-{n}", {"order": order, "number": n, "attention": _near(), **config})
         for order in orders
         for where, numbers in (("first", FIRST), ("but", BUT))
         for n in numbers
@@ -227,7 +236,8 @@ def confined(config: dict[str, Any], session: Session) -> tuple[Attention, list[
         return {str(number): kind}, []
     places = session.checkpoint.parents[3], record.RESULTS
     text = "lists" if config["text"] == "lists" else "passages"
-    order = ranked_heads(config["model"], text, config["order"], places)
+    distance = config.get("ranked", HERE)
+    order = ranked_heads(config["model"], text, config["order"], places, distance)
     parts = {"head": slice(number, number + 1), "first": slice(number), "but": slice(number, None)}
     heads = order[parts[config["where"]]]
     return {f"{layer}.{head}": kind for layer, head in heads}, heads
