@@ -105,6 +105,10 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     both = _rankings(("gradient", "mass"), FAR)
     few = [one for one in both if one[2]["number"] in (8, 24, 40, 80)]
     plan += _at("passages", FAR, few) + _at("passages", HERE, few)
+    single = [_rankings(("gradient",), at)[0] for at in (HERE, FAR)]  # the first head, confined
+    plan += _at("passages", HERE, single[1:])
+    for distance in DISTANCES:
+        plan += _at("passages", distance, single)
     few += _rankings(("gradient",))
     alone = [one for one in few if one[0] == "but" and one[2]["number"] in (24, 40, 80)]
     plan += _at("unseen", FAR, _basics()[:2] + alone)
