@@ -103,12 +103,11 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     plan += _at("unseen", HERE, _basics()[:2] + few)
     plan += [_rank_run("passages", FAR)]
     both = _rankings(("gradient", "mass"), FAR)
-    few = [one for one in both if one[2]["number"] in (8, 24, 40, 80)]
-    plan += _at("passages", FAR, few) + _at("passages", HERE, few)
-    single = [_rankings(("gradient",), at)[0] for at in (HERE, FAR)]  # the first head, confined
-    plan += _at("passages", HERE, single[1:])
+    few = [one for one in both if one[2]["number"] in (1, 8, 24, 40, 80)]
+    for distance in (FAR, HERE, *DISTANCES[:2]):
+        plan += _at("passages", distance, few)
     for distance in DISTANCES:
-        plan += _at("passages", distance, single)
+        plan += _at("passages", distance, _rankings(("gradient",))[:1])
     few += _rankings(("gradient",))
     alone = [one for one in few if one[0] == "but" and one[2]["number"] in (24, 40, 80)]
     plan += _at("unseen", FAR, _basics()[:2] + alone)
