@@ -78,7 +78,7 @@ def _control(figure, control, view):
     return tag(
         "label",
         tag("span", label, cls="figure-label"),
-        _select(control) if control.kind == "select" else _range(control),
+        _select(control),
         cls="figure-control",
         data_control=control.name,
     )
@@ -121,20 +121,6 @@ def _select(control):
             for value, label in control.options.items()
         ),
     )
-
-
-def _range(control):
-    text = control.options[control.default]
-    slider = tag(
-        "input",
-        type="range",
-        min="0",
-        max=len(control.options) - 1,
-        step="1",
-        value=list(control.options).index(control.default),
-        aria_valuetext=text,
-    )
-    return slider + tag("output", escape(text))
 
 
 def _choice(figure, control, i, view):

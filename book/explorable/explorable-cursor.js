@@ -117,8 +117,7 @@
       const { x, y } = this.g, across = this.along === "x" ? "y" : "x";
       const rows = [];
       for (const trace of this.view.traces) {
-        const lined = this.along === "x" && !x.category
-          && (this.spec.mark === "line" || trace.curve.role === "ceiling");
+        const lined = this.along === "x" && (this.spec.mark === "line" || trace.curve.role === "ceiling");
         let value = null;
         if (lined) {
           const inside = model.interpolate(trace.x.map(x.to), trace.y.map(y.to), x.to(stop));

@@ -34,14 +34,14 @@
       const { curve } = trace, color = ink.of(curve.color);
       const common = { x: trace.x, y: trace.y, name: curve.name, hoverinfo: "skip", showlegend: false };
       const ceiling = curve.role === "ceiling";
-      if (!ceiling && spec.mark === "bar") {
+      if (spec.mark === "bar") {
         const marker = curve.dash.length
           ? { color: "rgba(0,0,0,0)", line: { color, width: 1.5 } }
           : { color };
         return [{
           ...common,
           type: "bar",
-          orientation: g.y.category ? "h" : "v",
+          orientation: "h",
           marker,
           ...errors(view, trace, color),
         }];
@@ -164,9 +164,7 @@
       bargroupgap: 0.08,
       xaxis: {
         ...axis(g.x, g.xTicks),
-        title: g.x.category
-          ? {}
-          : { text: view.x.caption, standoff: 12, font: { size: sizes.label, color: ink.text } },
+        title: { text: view.x.caption, standoff: 12, font: { size: sizes.label, color: ink.text } },
       },
       yaxis: axis(g.y, g.yTicks),
       annotations: [...titles, ...labels],
@@ -203,8 +201,8 @@
   }
 
   /* List items that name what nothing in the drawing names: neither a label nor an axis. */
-  function unnamed(spec, view, { labels, x, y }) {
-    const said = new Set([...labels.map(({ name }) => name), ...(x.names || []), ...(y.names || [])]);
+  function unnamed(spec, view, { labels, y }) {
+    const said = new Set([...labels.map(({ name }) => name), ...(y.names || [])]);
     const curves = new Map(view.traces.map(({ curve }) => [curve.name, curve]));
     const hollow = view.traces.some(({ curve }) => curve.role === "browser");
     return [...curves.values()].filter(({ name, role }) => role !== "browser" && !said.has(name))

@@ -17,22 +17,17 @@
     return canvas.measureText(text).width;
   }
 
-  function isCategory(view, name) {
-    return view.traces.some((trace) => typeof trace[name][0] === "string");
-  }
-
   /* The scale of one axis: value -> position in [0, 1] and back. */
   function scale(view, name, mark) {
     const axis = view[name];
-    if (isCategory(view, name)) {
-      const names = [...new Set(view.traces.flatMap((trace) => trace[name]))];
-      const share = (value) => (names.indexOf(value) + 0.5) / names.length;
+    if (mark === "bar" && name === "y") {
+      const names = [...new Set(view.traces.flatMap((trace) => trace.y))];
       return {
         axis,
         category: true,
         names,
-        range: name === "y" ? [names.length - 0.5, -0.5] : [-0.5, names.length - 0.5],
-        to: name === "y" ? (value) => 1 - share(value) : share,
+        range: [names.length - 0.5, -0.5],
+        to: (value) => 1 - (names.indexOf(value) + 0.5) / names.length,
       };
     }
     const spread = view.y.low ? name === "y" : name === "x";
@@ -79,7 +74,7 @@
     const ends = new Map();
     for (const { curve, ...trace } of view.traces) {
       if (curve.role === "browser") continue;
-      if (!lines && curve.role === "ceiling" ? x.category || y.category : !lines) continue;
+      if (!lines && curve.role !== "ceiling") continue;
       let i = trace.x.length - 1;
       while (i > 0 && x.to(trace.x[i]) > 1) i--;
       const at = { name: curve.name, curve, x: x.to(trace.x[i]), y: y.to(trace.y[i]) };
@@ -125,16 +120,14 @@
   /* Every line in shares of the plot, the level that is asked for among them. */
   function linesOf(spec, view, x, y, level) {
     const drawn = view.traces.filter(({ curve }) => curve.role === "ceiling" || spec.mark.startsWith("line"));
-    const lines = x.category || y.category
-      ? []
-      : drawn.map((trace) => [trace.x.map(x.to), trace.y.map(y.to)]);
+    const lines = drawn.map((trace) => [trace.x.map(x.to), trace.y.map(y.to)]);
     return level === null ? lines : [...lines, [[0, 1], [y.to(level), y.to(level)]]];
   }
 
   function geometry(spec, view, frame, ink, sizes, level) {
     const width = frame.clientWidth, height = frame.clientHeight;
     const x = scale(view, "x", spec.mark), y = scale(view, "y", spec.mark);
-    const top = y.category ? 8 : 32, bottom = x.category ? 32 : 52;
+    const top = y.category ? 8 : 32, bottom = 52;
     const font = `${sizes.tick}px ${ink.font}`;
     const yTicks = ticksOf(y, (height - top - bottom) / 44);
     const left = Math.ceil(Math.max(...yTicks.map(([, text]) => textWidth(text, font)), 12)) + 12;
@@ -149,7 +142,7 @@
     }
     const xTicks = ticksOf(x, (width - left - right) / 60);
     const [value, text] = xTicks[xTicks.length - 1] || [null, ""];
-    if (!x.category && text) {
+    if (text) {
       const over = (1 - x.to(value)) * (width - left - right);
       right = Math.max(right, textWidth(text, font) / 2 + 3 - over);
     }

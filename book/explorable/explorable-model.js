@@ -18,7 +18,7 @@
   }
 
   function defaults(spec) {
-    const state = { level: spec.crossing ? spec.crossing.default : null };
+    const state = { level: null };
     for (const control of spec.controls) state[control.name] = control.default;
     return state;
   }
@@ -79,24 +79,22 @@
 
   function crossingLevel(spec, view, state) {
     if (state.level !== null) return state.level;
-    const { column, falling } = spec.crossing;
+    const { column } = spec.crossing;
     const ends = runs(view).map((curve) => extent(curve.columns[column]));
     if (!ends.length) return null;
-    const best = falling ? Math.max(...ends.map(([low]) => low)) : Math.min(...ends.map(([, high]) => high));
     const { digits } = spec.axes.y.find((axis) => axis.column === column);
-    return eased(best, digits - 1, falling);
+    return eased(Math.max(...ends.map(([low]) => low)), digits - 1);
   }
 
   /* A little easier than the noisy best, and a rounder number. */
-  function eased(value, digits, upwards) {
+  function eased(value, digits) {
     if (value === 0) return 0;
     const step = 10 ** (Math.floor(Math.log10(Math.abs(value))) - digits + 1);
-    const steps = upwards ? Math.ceil(value / step - 1e-6) : Math.floor(value / step + 1e-6);
-    return Number((steps * step).toPrecision(12));
+    return Number((Math.ceil(value / step - 1e-6) * step).toPrecision(12));
   }
 
-  function crossingShare(ys, level, falling) {
-    const i = ys.findIndex((y) => (falling ? y <= level : y >= level));
+  function crossingShare(ys, level) {
+    const i = ys.findIndex((y) => y <= level);
     if (i < 0) return null;
     return [i, i === 0 ? 1 : (level - ys[i - 1]) / (ys[i] - ys[i - 1])];
   }
@@ -104,9 +102,8 @@
   function crossings(spec, view, state) {
     const level = crossingLevel(spec, view, state);
     if (level === null) return { level, rows: [], sentence: "" };
-    const { column, falling } = spec.crossing;
     const rows = runs(view).map((curve) => {
-      const found = crossingShare(curve.columns[column], level, falling);
+      const found = crossingShare(curve.columns[spec.crossing.column], level);
       const at = {};
       for (const axis of spec.axes.x) at[axis.column] = pointAt(curve.columns[axis.column], found, axis);
       const reached = spec.axes.x.map((axis) => quantity(at[axis.column], axis)).join(" · ");
@@ -126,9 +123,9 @@
   }
 
   function ratioSentence(spec, rows) {
-    const pair = (spec.crossing.compare || [])
+    const pair = spec.crossing.compare
       .map((value) => rows.filter((row) => row.curve.keys[spec.color] === value));
-    if (pair.length !== 2 || pair.some((found) => found.length !== 1)) return "";
+    if (pair.some((found) => found.length !== 1)) return "";
     const [[first], [second]] = pair;
     const parts = spec.axes.x
       .filter(({ column }) => first.at[column] !== null && second.at[column])

@@ -55,23 +55,17 @@
       }
     }
 
-    read({ name, kind, options }) {
+    read({ name, kind }) {
       const element = this.controls.get(name);
       if (kind === "select") return element.querySelector("select").value;
-      if (kind === "range") return options[Number(element.querySelector("input").value)][0];
       const checked = [...element.querySelectorAll("input:checked")].map((input) => input.value);
       return kind === "check" ? checked : checked[0];
     }
 
-    write({ name, kind, options }) {
+    write({ name, kind }) {
       const element = this.controls.get(name), value = this.state[name];
       if (kind === "select") element.querySelector("select").value = value;
-      else if (kind === "range") {
-        const input = element.querySelector("input"), i = options.findIndex(([option]) => option === value);
-        input.value = i;
-        input.setAttribute("aria-valuetext", options[i][1]);
-        element.querySelector("output").textContent = options[i][1];
-      } else {
+      else {
         for (const input of element.querySelectorAll("input")) {
           input.checked = [value].flat().includes(input.value);
           if (input.checked) input.closest(".explorable-rest")?.toggleAttribute("open", true);
@@ -81,11 +75,6 @@
 
     choose(control, value) {
       this.set({ [control.name]: value });
-      for (const other of figures) {
-        const linked = control.link && other !== this
-          && other.spec.controls.find(({ link }) => link === control.link);
-        if (linked) other.set({ [linked.name]: allowed(linked, value, other.state[linked.name]) });
-      }
       hash.write();
     }
 
@@ -224,7 +213,7 @@
     }
   }
 
-  /* A value from outside (hash, linked figure), if this control has it. */
+  /* A value of the hash, if this control has it. */
   function allowed(control, value, otherwise) {
     const values = control.options.map(([option]) => option);
     if (control.kind === "check") return values.filter((option) => [value].flat().includes(option));
@@ -287,22 +276,18 @@
 
   function adopt(element) {
     const figure = new Figure(element);
-    figures.push(figure);
     figure.update();
     return figure;
   }
 
-  function release(figure) {
-    figure.resized?.disconnect();
-    figures.splice(figures.indexOf(figure), 1);
-  }
+  const release = (figure) => figure.resized?.disconnect();
 
   function start() {
     for (const element of document.querySelectorAll("figure.explorable")) {
       if (document.querySelectorAll(`#${element.id}`).length > 1) {
         console.error(`Two elements have the id ${element.id}: a heading and a figure?`);
       }
-      adopt(element);
+      figures.push(adopt(element));
     }
     if (!figures.length) return;
     dispatchEvent(new Event("figures-ready"));

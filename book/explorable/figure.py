@@ -36,12 +36,11 @@ class Control:
     """A control in the form that all outputs use, made from a Choice, a Filter or a Toggle."""
 
     name: str  # "x", "y" or a key
-    kind: Literal["radio", "select", "range", "check"]
+    kind: Literal["radio", "select", "check"]
     label: str
     options: dict[str, str]  # value -> label
     measured: frozenset[str]
     default: str | tuple[str, ...]
-    link: str = ""
 
 
 class Explorable:
@@ -54,10 +53,10 @@ class Explorable:
     x, y      an Axis, or a Choice of them
     color     key that colours the series; its legend is added unless a control has this key
     dash      optional second key, told apart by dashes; of bars the first is filled, others hollow
-    mark      "line", "line+dot" (few points), "dot" or "bar" (strings on x or y)
+    mark      "line", "line+dot" (few points), "dot" or "bar" (strings on y)
     controls  filters and toggles, in reading order
     ceilings  limits, each with a label; dashed, and grey unless they have the key `color`
-    readouts  at most one Crossing
+    crossing  a Crossing to read off below the plot
     aspect    width / height on a wide page
     fold      words that open the figure, if it is folded
 
@@ -66,8 +65,8 @@ class Explorable:
 
     def __init__(
         self, *, id, caption, alt, series, x, y, color,
-        dash=None, mark="line", controls=(), ceilings=(), readouts=(), provenance=(), aspect=16 / 9,
-        fold="",
+        dash=None, mark="line", controls=(), ceilings=(), crossing=None, provenance=(),
+        aspect=16 / 9, fold="",
     ):  # fmt: skip
         require(
             re.fullmatch(r"[a-z][a-z0-9-]*", id or ""), "id", "lower case, digits and hyphens", id
@@ -75,14 +74,14 @@ class Explorable:
         require(caption and alt, f"Explorable({id!r})", "a caption and an alt text", (caption, alt))
         require(series, f"Explorable({id!r}).series", "at least one Series", series)
         require(mark in MARKS, "mark", f"one of {MARKS}", mark)
-        require(len(readouts) <= 1, "readouts", "at most one Crossing", readouts)
         self.id, self.caption, self.alt, self.mark, self.aspect = id, caption, alt, mark, aspect
         self.color, self.dash, self.provenance = color, dash, list(provenance)
         self.fold = fold
         self.axes = {name: _axes(name, given) for name, given in (("x", x), ("y", y))}
-        self.crossing = readouts[0] if readouts else None
+        self.crossing = crossing
         self.shown = []  # notebook widgets to update when a computer is added
         self._check_columns(series)
+        require(not ceilings or mark != "bar", "ceilings", "none beside bars", ceilings)
         for i, limit in enumerate(ceilings):
             where = f"ceilings[{i}].label"
             require(limit.label, where, "a name for the end of its line", limit.label)
@@ -161,6 +160,15 @@ class Explorable:
                 if axis.log:
                     where = f"series[{i}].columns[{axis.column!r}]"
                     require(min(values) > 0, where, "positive values (log axis)", min(values))
+            for name, axes in self.axes.items():
+                for column in axes:
+                    require(
+                        isinstance(single.columns[column][0], str)
+                        == (name == "y" and self.mark == "bar"),
+                        f"series[{i}].columns[{column!r}]",
+                        "strings along y of bars, numbers elsewhere",
+                        single,
+                    )
             for column in self.axes["x"] if self.mark.startswith("line") else ():
                 values = single.columns[column]
                 rising = all(a <= b for a, b in pairwise(values))
@@ -180,7 +188,7 @@ class Explorable:
                 f"one of {columns}",
                 self.crossing.column,
             )
-            for value in self.crossing.compare or ():
+            for value in self.crossing.compare:
                 require(value in values, "Crossing.compare", f"among {values}", value)
 
     def _controls(self, axes, given, series):
@@ -273,7 +281,7 @@ def _axis_control(name, choice):
     default = choice.default or next(iter(options))
     require(default in options, f"{name}.default", f"one of {list(options)}", default)
     kind = "radio" if len(options) <= MOST_BUTTONS else "select"
-    return Control(name, kind, choice.label, options, frozenset(options), default, choice.link)
+    return Control(name, kind, choice.label, options, frozenset(options), default)
 
 
 def _control(given, series):
@@ -295,14 +303,9 @@ def _control(given, series):
     else:
         kind, default = given.kind, present[0] if given.default is None else str(given.default)
         wanted = [default]
+        require(kind in ("radio", "select"), f"{where}.kind", "radio or select", kind)
     require(set(wanted) <= measured, f"{where}.default", f"measured values, {present}", wanted)
-    require(
-        kind in ("radio", "select", "range", "check"),
-        f"{where}.kind",
-        "radio, select or range",
-        kind,
-    )
-    return Control(given.key, kind, given.label, options, measured, default, given.link)
+    return Control(given.key, kind, given.label, options, measured, default)
 
 
 def _require_key(key, series):

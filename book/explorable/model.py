@@ -153,7 +153,6 @@ def payload(figure):
                 "name": control.name,
                 "kind": control.kind,
                 "label": control.label,
-                "link": control.link,
                 "options": list(control.options.items()),
                 "default": control.default,
                 "axis": control.name in figure.axes,

@@ -142,7 +142,7 @@ def _provenance(records):
 
     dates = sorted({record.date for record in records})
     span = escape(dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}")
-    links = list(dict.fromkeys(record.href for record in records if record.href))
+    links = list(dict.fromkeys(record.href for record in records))
     # A link shows the file's name, which identifies its run; "JSON 7" would not.
     names = ["JSON"] if len(links) == 1 else [Path(href).stem for href in links]
     data = ", ".join(
@@ -160,4 +160,4 @@ def _provenance(records):
 
 
 def _dotted(*parts):
-    return " · ".join(filter(None, parts))
+    return " · ".join(parts)

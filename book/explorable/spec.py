@@ -1,4 +1,4 @@
-"""Parts of a figure's declaration: series, axes, controls, readouts, provenance."""
+"""Parts of a figure's declaration: series, axes, controls, crossing, provenance."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -86,7 +86,6 @@ class Axis:
 
     def __post_init__(self):
         where = f"Axis({self.column!r})"
-        object.__setattr__(self, "log", 10 if self.log is True else self.log)
         require(self.title, f"{where}.title", "the name of the quantity", self.title)
         require(
             len(self.caption) <= LONGEST,
@@ -133,7 +132,6 @@ class Choice:
     label: str
     options: Sequence[Axis]
     default: str = ""  # a column; the first option if empty
-    link: str = ""  # controls with the same link on a page move together
 
 
 @dataclass(frozen=True)
@@ -147,9 +145,8 @@ class Filter:
     key: str
     label: str
     options: Sequence | Mapping | None = None
-    kind: Literal["radio", "select", "range"] = "radio"
+    kind: Literal["radio", "select"] = "radio"
     default: str | int | float | None = None  # first measured option if None
-    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -160,25 +157,22 @@ class Toggle:
     label: str
     options: Sequence | Mapping | None = None
     default: Sequence | None = None  # values shown at first; all if None
-    link: str = ""
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """A readout: at which x each series first reaches a level of y that the reader sets.
+    """A readout: at which x each series first falls to a level of y that the reader sets.
 
-    column   the y column in which the level lies
+    The first level is about the best that every visible series reaches.
+
+    column   the y column in which the level lies, a loss
     label    of the slider: "Loss to reach"
-    default  the first level; None for about the best that every visible series reaches
     compare  two values of the colour key (a, b): "a needs 2× the time of b"
-    falling  True if good values are small (a loss), False if they are large
     """
 
     column: str
     label: str
-    default: float | None = None
-    compare: tuple[str, str] | None = None
-    falling: bool = True
+    compare: tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -189,4 +183,4 @@ class Provenance:
     commit: str
     date: str
     command: str
-    href: str = ""
+    href: str

@@ -78,33 +78,27 @@ def _drawn(figure):
     axes = canvas.add_subplot(facecolor="none")
     for place, trace in enumerate(view.traces):
         _draw(axes, figure.mark, trace, view, place)
+    names = _categories(view)
+    if names:
+        axes.yaxis.set_major_locator(FixedLocator(range(len(names))))
+        axes.yaxis.set_major_formatter(FixedFormatter(names))
+        axes.set_ylim(len(names) - 0.5, -0.5)
+    else:
+        _axis(axes, view, "y")
     _axis(axes, view, "x")
-    _axis(axes, view, "y")
-    _furnish(axes, view)
+    _furnish(axes, view, names)
     _label_ends(axes, figure.mark, view)
     return canvas
 
 
-def _categories(view, name):
-    return list(dict.fromkeys(value for trace in view.traces for value in getattr(trace, name)))
-
-
-def _is_category(view, name):
-    return any(
-        isinstance(value, str) for trace in view.traces for value in getattr(trace, name)[:1]
-    )
+def _categories(view):
+    """Names of the groups of bars, along y; none in other plots."""
+    values = (value for trace in view.traces for value in trace.y)
+    return list(dict.fromkeys(value for value in values if isinstance(value, str)))
 
 
 def _axis(axes, view, name):
     axis, side = getattr(view, name), getattr(axes, f"{name}axis")
-    if _is_category(view, name):
-        names = _categories(view, name)
-        side.set_major_locator(FixedLocator(range(len(names))))
-        side.set_major_formatter(FixedFormatter(names))
-        getattr(axes, f"set_{name}lim")(
-            *((len(names) - 0.5, -0.5) if name == "y" else (-0.5, len(names) - 0.5))
-        )
-        return
     if axis.log:
         getattr(axes, f"set_{name}scale")("log")
     if axis.range:
@@ -139,34 +133,20 @@ def _draw(axes, mark, trace, view, place):
             )
         elif trace.low:
             _bars_of_error(axes, trace, trace.x, trace.y, color, "y")
-    else:
-        _draw_category(axes, mark, trace, view, place, color)
-
-
-def _draw_category(axes, mark, trace, view, place, color):
-    across = "y" if _is_category(view, "y") else "x"
-    if not _is_category(view, across):
+    elif mark == "dot":
         axes.plot(trace.x, trace.y, "o", color=color, markersize=5)
-        return
-    names, count = _categories(view, across), len(view.traces)
-    values = trace.x if across == "y" else trace.y
-    width = 0.7 / count if mark == "bar" else 0
-    places = [
-        names.index(value) + (place - (count - 1) / 2) * width for value in getattr(trace, across)
-    ]
-    if mark == "bar":
-        filled = {"color": "none", "edgecolor": color} if trace.curve.dash else {"color": color}
-        (axes.barh if across == "y" else axes.bar)(places, values, width * 0.92, **filled)
     else:
-        axes.plot(
-            *((values, places) if across == "y" else (places, values)),
-            "o",
-            color=color,
-            markersize=6,
-        )
+        _draw_bars(axes, trace, view, place, color)
+
+
+def _draw_bars(axes, trace, view, place, color):
+    names, count = _categories(view), len(view.traces)
+    height = 0.7 / count
+    places = [names.index(value) + (place - (count - 1) / 2) * height for value in trace.y]
+    filled = {"color": "none", "edgecolor": color} if trace.curve.dash else {"color": color}
+    axes.barh(places, trace.x, height * 0.92, **filled)
     if trace.low:
-        points = (values, places, color, "x") if across == "y" else (places, values, color, "y")
-        _bars_of_error(axes, trace, *points)
+        _bars_of_error(axes, trace, trace.x, places, color, "x")
 
 
 def _bars_of_error(axes, trace, xs, ys, color, along):
@@ -186,7 +166,7 @@ def _label_ends(axes, mark, view):
         for trace in view.traces
         if mark.startswith("line") or trace.curve.role == "ceiling"
     }
-    if not lines or len(lines) > 8 or _is_category(view, "x"):
+    if not lines or len(lines) > 8:
         return
     floor = float("-inf")
     for trace in sorted(lines.values(), key=lambda trace: trace.y[-1]):
@@ -204,22 +184,16 @@ def _label_ends(axes, mark, view):
         )
 
 
-def _furnish(axes, view):
+def _furnish(axes, view, names):
     for side in ("top", "right", "left", "bottom"):
         axes.spines[side].set_visible(False)
     for name in "xy":
         axes.tick_params(name, length=0, labelcolor=INK, pad=5)
-        if not _is_category(view, name):
-            axes.grid(axis=name, color=GRID, linewidth=0.7)
+    axes.grid(axis="x" if names else "both", color=GRID, linewidth=0.7)
     axes.set_axisbelow(True)
-    axes.set_title(
-        view.y.caption if not _is_category(view, "y") else "",
-        loc="left",
-        fontsize=9,
-        color=INK,
-        pad=8,
-    )
-    axes.set_xlabel(view.x.caption if not _is_category(view, "x") else "", labelpad=6)
+    title = "" if names else view.y.caption
+    axes.set_title(title, loc="left", fontsize=9, color=INK, pad=8)
+    axes.set_xlabel(view.x.caption, labelpad=6)
 
 
 def _compact(svg, figure_id):

@@ -36,7 +36,7 @@ def figure(**changes):
         "y": Axis("loss", "Loss", "nats per token"),
         "color": "attention",
         "controls": [Filter("context", "Context", [1024, 4096, 16384])],
-        "readouts": [Crossing("loss", "Loss to reach", compare=("softmax", "linear"))],
+        "crossing": Crossing("loss", "Loss to reach", compare=("softmax", "linear")),
     }
     return Explorable(**given | changes)
 

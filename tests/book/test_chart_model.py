@@ -64,7 +64,7 @@ def test_controls_choose_among_the_curves_and_absence_is_said(context, attention
 def test_axes_and_spreads_are_those_chosen():
     spread = {"low": [0.9, 0.8], "high": [1.2, 1.1], "ms": [1, 1], "t": [1, 2], "bytes": [3, 4]}
     one = figure(
-        series=[Series({"attention": "linear"}, spread)], controls=[], readouts=[],
+        series=[Series({"attention": "linear"}, spread)], controls=[], crossing=None,
         x=Axis("t", "Length"), y=Axis("ms", "Time", "ms", low="low", high="high"),
     )  # fmt: skip
     view = resolve(one)
@@ -87,7 +87,7 @@ def test_a_table_is_thinned_evenly_and_begins_with_the_first_point(lengths):
         Series({"attention": f"a{i}"}, {"update": list(range(n)), "loss": [7] * n})
         for i, n in enumerate(lengths)
     ]
-    view = resolve(figure(series=series, x=Axis("update", "U"), controls=[], readouts=[]))
+    view = resolve(figure(series=series, x=Axis("update", "U"), controls=[], crossing=None))
     most = max(4, 160 // len(lengths))
     for trace in view.traces:
         rows = [row for row in view.rows if row[0] == trace.curve.name]
@@ -123,31 +123,26 @@ def test_a_level_below_every_curve_is_not_reached():
 
 
 def test_nothing_is_asked_for_where_nothing_crosses_or_nothing_is_shown():
-    assert resolve(figure(readouts=[])).crossings.level is None
+    assert resolve(figure(crossing=None)).crossings.level is None
     hidden = resolve(figure(), {"attention": []}).crossings
     assert (hidden.level, hidden.rows, hidden.sentence) == (None, [], "")
 
 
-@given(
-    st.lists(st.floats(0.01, 1e4), min_size=1, max_size=4),
-    st.integers(2, 5),
-    st.booleans(),
-)
-def test_the_level_at_first_is_the_best_that_all_reach_a_little_eased(best, digits, falling):
+@given(st.lists(st.floats(0.01, 1e4), min_size=2, max_size=4), st.integers(2, 5))
+def test_the_level_at_first_is_the_best_that_all_reach_a_little_eased(best, digits):
     series = [
-        Series({"attention": f"a{i}"}, {"update": [0, 1], "loss": [1e5 * falling, end]})
+        Series({"attention": f"a{i}"}, {"update": [0, 1], "loss": [1e5, end]})
         for i, end in enumerate(best)
     ]
     drawn = figure(
         series=series, x=Axis("update", "Updates"), y=Axis("loss", "Loss", digits=digits),
-        controls=[], readouts=[Crossing("loss", "Loss to reach", falling=falling)],
+        controls=[], crossing=Crossing("loss", "Loss to reach", ("a0", "a1")),
     )  # fmt: skip
     read = resolve(drawn).crossings
     stored = [one.columns["loss"][1] for one in drawn.curves]
-    hardest = max(stored) if falling else min(stored)
+    hardest = max(stored)
     step = 10.0 ** (math.floor(math.log10(hardest)) - digits + 2)
-    eased = read.level - hardest if falling else hardest - read.level
-    assert -1e-5 * step <= eased <= step * 1.0001
+    assert -1e-5 * step <= read.level - hardest <= step * 1.0001
     assert read.level / step == pytest.approx(round(read.level / step), abs=1e-5)
     assert len(read.rows) == len(best)
 
@@ -230,7 +225,7 @@ def test_an_axis_counts_where_its_numbers_are_whole_and_have_no_unit():
     for axis in (Axis("head", "Head"), Axis("loss", "Loss", "nats"), Axis("share", "Share")):
         drawn = figure(
             series=[Series({"attention": "softmax"}, {"n": [0.25, 0.5], **columns})],
-            x=Axis("n", "n"), y=axis, controls=[], readouts=[],
+            x=Axis("n", "n"), y=axis, controls=[], crossing=None,
         )  # fmt: skip
         counts[axis.column] = resolve(drawn).counts["y"]
         assert resolve(drawn).counts["x"] is False
@@ -272,7 +267,7 @@ def test_a_figure_is_shown_in_one_call(monkeypatch):
         return call(script, function, *arguments)
 
     monkeypatch.setattr(model, "call", counted)
-    drawn = figure(id="counted", series=[curve("linear", points=31)], controls=[], readouts=[])
+    drawn = figure(id="counted", series=[curve("linear", points=31)], controls=[], crossing=None)
     page.html(drawn)
     still.picture(drawn)
     assert asked.count(model.SHOWN) == 1

@@ -15,6 +15,8 @@ from book.explorable.figure import (
 )
 from tests.book.example_figure import curve, figure
 
+BARS = Series({"attention": "s4"}, {"update": [1], "hours": [1], "task": ["Copy"]}, label="S4")
+
 
 @pytest.mark.parametrize(
     ("changes", "message"),
@@ -25,15 +27,20 @@ from tests.book.example_figure import curve, figure
         ({"mark": "pie"}, "^mark: expected one of"),
         ({"color": "layer"}, r"^series\[0\]\.keys: expected a key 'layer'"),
         ({"x": Axis("tokens", "Tokens")}, r"^series\[0\]\.columns: expected a column 'tokens'"),
-        ({"x": Axis("update", "Updates", log=True)}, "positive values"),
+        ({"x": Axis("update", "Updates", log=10)}, "positive values"),
         ({"controls": [Filter("scale", "Model")]}, "a key 'scale'"),
         ({"controls": [Filter("context", "Context", [1024])]}, r"Filter\('context'\)\.options"),
         ({"controls": [Filter("context", "Context", default=512)]}, "measured values"),
         ({"controls": [Filter("context", "C"), Toggle("context", "C")]}, "one control for each"),
         ({"ceilings": [curve()]}, r"^ceilings\[0\]\.label"),
+        (
+            {"mark": "bar", "y": Axis("task", "Task"), "series": [BARS], "ceilings": [BARS]},
+            "^ceilings: expected none beside bars",
+        ),
         ({"ceilings": [Series({}, {"update": [0]}, "x")]}, r"^ceilings\[0\]\.columns"),
-        ({"readouts": [Crossing("seconds", "Level")]}, r"^Crossing\.column"),
-        ({"readouts": [Crossing("loss", "L", compare=("softmax", "s4"))]}, r"^Crossing\.compare"),
+        ({"crossing": Crossing("seconds", "L", ("softmax", "linear"))}, r"^Crossing\.column"),
+        ({"crossing": Crossing("loss", "L", ("softmax", "s4"))}, r"^Crossing\.compare"),
+        ({"mark": "bar"}, r"^series\[0\]\.columns\['loss'\]: expected strings along y of bars"),
         ({"x": Choice("X", [Axis("update", "U")], default="hours")}, r"^x\.default"),
     ],
 )
@@ -65,7 +72,7 @@ def test_series_refuses_what_cannot_be_drawn(columns, message):
 def test_lines_refuse_an_x_that_falls():
     with pytest.raises(ValueError, match="never fall"):
         figure(series=[Series({"attention": "rnn"}, {"update": [2, 1], "loss": [1, 1]})],
-               x=Axis("update", "Updates"), controls=[], readouts=[])  # fmt: skip
+               x=Axis("update", "Updates"), controls=[], crossing=None)  # fmt: skip
 
 
 def test_curves_are_named_coloured_and_sorted_by_the_palette():
@@ -80,7 +87,7 @@ def test_curves_are_named_coloured_and_sorted_by_the_palette():
 def test_what_has_no_name_in_the_palette_gets_a_colour_of_its_own():
     series = [Series({"library": name}, {"t": [1, 2], "ms": [1, 2]}) for name in ("fla", "helion")]
     drawn = figure(series=series, x=Axis("t", "Length"), y=Axis("ms", "Time", "ms"),
-                   color="library", controls=[], readouts=[])  # fmt: skip
+                   color="library", controls=[], crossing=None)  # fmt: skip
     assert [one.color for one in drawn.curves] == ["other-1", "other-2"]
 
 

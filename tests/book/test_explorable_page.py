@@ -6,7 +6,6 @@ import gzip
 import json
 import re
 import xml.etree.ElementTree as ElementTree
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,7 +31,7 @@ def test_many_quantities_are_a_list_and_no_rows_of_buttons(count, element):
     drawn = figure(
         series=[Series({"attention": "softmax"}, {"update": [0, 1], **columns})],
         x=Axis("update", "Updates"), y=Choice("Show", [Axis(c, c.upper()) for c in columns]),
-        controls=[], readouts=[],
+        controls=[], crossing=None,
     )  # fmt: skip
     (control,) = html_of(drawn).select("[data-control=y]")
     assert (control if control.name == element else control.select_one(element)) is not None
@@ -42,7 +41,7 @@ def test_a_long_legend_names_what_is_drawn_and_folds_the_rest():
     layers = ["softmax", "linear", "taylor", "rnn", "aft-full", "rwkv", "s4", "s6", "delta"]
     default = ["linear", "s6", "delta"]
     drawn = figure(
-        id="layers", controls=[Toggle("attention", "Layer", default=default)], readouts=[],
+        id="layers", controls=[Toggle("attention", "Layer", default=default)], crossing=None,
         series=[curve(layer) for layer in layers],
     )  # fmt: skip
     control = html_of(drawn).select_one("[data-control=attention]")
@@ -64,20 +63,21 @@ def test_a_long_legend_names_what_is_drawn_and_folds_the_rest():
 )
 def test_a_swatch_is_a_piece_of_what_it_names(mark, shapes):
     columns = {"n": [1, 2], "loss": [2, 1], "task": ["a", "b"]}
-    limit = Series({}, columns, label="limit")
+    limits = [] if mark == "bar" else [Series({}, columns, label="limit")]
     drawn = figure(
-        mark=mark, x=Axis("task" if mark == "bar" else "n", "x"), y=Axis("loss", "Loss"),
+        mark=mark, x=Axis("n", "x"), y=Axis("task" if mark == "bar" else "loss", "y"),
         series=[Series({"who": one, "by": by}, columns) for one in "ab" for by in "cd"],
-        color="who", dash="by", controls=[], readouts=[], ceilings=[limit],
+        color="who", dash="by", controls=[], crossing=None, ceilings=limits,
     )  # fmt: skip
     legend = html_of(drawn).select_one(".explorable-legend")
     found = {one.find_parent(["label", "li"]).get_text(): one for one in legend.select("svg")}
     parts = {name: [part.name for part in one.find_all(True)] for name, one in found.items()}
-    assert parts == {"a": shapes, "b": shapes, "c": shapes, "d": shapes, "limit": ["path"]}
+    expected = {"a": shapes, "b": shapes, "c": shapes, "d": shapes}
+    assert parts == expected | ({"limit": ["path"]} if limits else {})
     square, line = "M1 1h8v8H1Z", "M0 5H22"
     outlines = {name: one.path and one.path["d"] for name, one in found.items()}
-    assert outlines["limit"] == line
-    assert {outlines[name] for name in "abcd"} == {{"bar": square, "dot": None}.get(mark, line)}
+    assert outlines.pop("limit", line) == line
+    assert {*outlines.values()} == {{"bar": square, "dot": None}.get(mark, line)}
     told_apart = {"bar": "fill", "dot": "d"}.get(mark, "stroke-dasharray")
     if mark != "dot":
         assert found["c"].path.get(told_apart) != found["d"].path.get(told_apart)
@@ -155,7 +155,7 @@ def test_captions_are_marked_up_and_escaped(caption, marked):
 @pytest.mark.parametrize("name", ["</script>", "<!--<script>"])
 def test_data_cannot_close_its_script_nor_swallow_the_page(name):
     named = Series({"attention": name}, {"update": [1, 2], "hours": [1, 2], "loss": [1, 2]})
-    drawn = figure(series=[named], controls=[], readouts=[])
+    drawn = figure(series=[named], controls=[], crossing=None)
     written = explorable_page.json_script(explorable_page.payload(drawn))
     inside = written.removeprefix('<script type="application/json">').removesuffix("</script>")
     assert "<" not in inside
@@ -176,8 +176,8 @@ def test_provenance_is_one_line_said_once():
 
 def test_the_files_of_many_runs_fold_below_their_number():
     def written(count):
-        one = Provenance("H100", "abc1234", "2025-11-20", "python -m experiments run")
-        records = [replace(one, href=f"results/{i}.json") for i in range(count)]
+        told = "H100", "abc1234", "2025-11-20", "python -m experiments run"
+        records = [Provenance(*told, f"results/{i}.json") for i in range(count)]
         return html_of(figure(provenance=records)).select_one(".figure-provenance")
 
     assert written(3).name == "p"
@@ -205,15 +205,15 @@ def test_sixty_four_runs_stay_light():
 @pytest.mark.parametrize("mark", ["line", "line+dot", "dot", "bar"])
 def test_still_is_well_formed_and_themed_by_the_page(mark):
     names = {"task": ["Copy", "Recall"], "score": [0.9, 0.4], "lo": [0.8, 0.3], "hi": [1, 0.5]}
-    if mark in ("dot", "bar"):
+    if mark == "bar":
         drawn = figure(mark=mark, series=[Series({"attention": "s4"}, names)], controls=[],
-                       readouts=[], x=Axis("score", "Score", low="lo", high="hi"),
+                       crossing=None, x=Axis("score", "Score", low="lo", high="hi"),
                        y=Axis("task", "Task"))  # fmt: skip
     else:
         drawn = figure(mark=mark)
     svg = still(drawn)
     ElementTree.fromstring(svg)
-    color = "s4" if mark in ("dot", "bar") else "softmax"
+    color = "s4" if mark == "bar" else "softmax"
     assert f"var(--{color})" in svg
     assert not re.search(r"#[0-9a-f]{6}\b", svg, re.I), "a colour that no theme changes"
     assert "<style" not in svg
@@ -225,7 +225,7 @@ def test_still_prints_every_digit_of_a_tick():
     low = Series({"attention": "linear"}, {"update": [0, 1, 2], "loss": [0.01, 0.012, 0.015]})
     small = figure(
         series=[low], y=Axis("loss", "Loss"), x=Axis("update", "Updates"),
-        controls=[], ceilings=[], readouts=[], color="attention", dash=None,
+        controls=[], ceilings=[], crossing=None, color="attention", dash=None,
     )  # fmt: skip
     assert re.findall(r">(0\.01\d*)<", still(small))
 
@@ -263,7 +263,7 @@ def test_payload_holds_each_column_once():
 
 def test_lines_of_nearly_one_colour_differ_in_their_dashes():
     names = ("linear", "softmax", "gated")
-    made = figure(id="alike", series=[curve(name) for name in names], readouts=[])
+    made = figure(id="alike", series=[curve(name) for name in names], crossing=None)
     dashes = {one.keys["attention"]: one.dash for one in made.curves}
     assert palette.alike("linear", "gated")
     assert dashes["linear"] == dashes["softmax"] == ()

@@ -68,14 +68,15 @@ def headline(name="headline", **changes):
         "color": "attention",
         "controls": [
             Filter("context", "Context", [1024, 4096, 16384, 65536]),
-            Toggle("attention", "Attention", link="attention"),
+            Toggle("attention", "Attention"),
         ],
         "ceilings": [
             Series({"context": 4096}, {"update": [0, 1180], "hours": [0, 0.6], "loss": [2, 2],
                                        "perplexity": [8, 8]}, label="Entropy")
         ],
-        "readouts": [Crossing("loss", "Loss to reach", compare=("softmax", "linear"))],
-        "provenance": [Provenance("H100", "abc1234", "2025-11-21", "python -m experiments run")],
+        "crossing": Crossing("loss", "Loss to reach", compare=("softmax", "linear")),
+        "provenance": [Provenance("H100", "abc1234", "2025-11-21", "python -m experiments run",
+                                  "results/headline.json")],
     }  # fmt: skip
     return Explorable(id=name, **given | changes)
 
@@ -95,7 +96,7 @@ def speed(name="speed"):
         id=name, caption="Time grows.", alt="Two curves cross.", mark="line+dot", series=series,
         x=Axis("context", "Context", "tokens", log=2),
         y=Axis("ms", "Step", "ms", log=10, low="lo", high="hi"), color="attention",
-        controls=[Toggle("attention", "Attention", link="attention")],
+        controls=[Toggle("attention", "Attention")],
     )  # fmt: skip
 
 

@@ -70,7 +70,7 @@ SWATCHES = """(list, place) => [...list.querySelectorAll(place)].map((one) =>
 def test_names_beside_a_figure_have_the_swatches_of_its_legend(show, mark):
     columns = {"n": [1, 2, 3], "loss": [3, 2, 1], "task": ["i", "j", "k"]}
     of = {
-        "mark": mark, "x": Axis("task" if mark == "bar" else "n", "x"), "y": Axis("loss", "Loss"),
+        "mark": mark, "x": Axis("n", "x"), "y": Axis("task" if mark == "bar" else "loss", "y"),
         "series": [Series({"layer": one}, columns) for one in ("s4", "s6")],
     }  # fmt: skip
     page = show(Explorable(id="of", caption="c", alt="a", color="layer", **of), width=375)
@@ -138,7 +138,7 @@ def test_an_empty_combination_names_itself(show):
                    {"update": [0, 1], "loss": [9, 3]})
             for scale, context in (("nano", 1024), ("nano", 4096), ("124M", 1024))
         ],
-        x=Axis("update", "Updates"), y=Axis("loss", "Loss"), ceilings=[], readouts=[],
+        x=Axis("update", "Updates"), y=Axis("loss", "Loss"), ceilings=[], crossing=None,
         controls=[Filter("scale", "Model"), Filter("context", "Context", kind="select")],
     )  # fmt: skip
     page = show(figure)
@@ -189,19 +189,19 @@ def test_bars_on_a_log_axis_stand_on_its_lower_end(show):
     ]  # fmt: skip
     figure = Explorable(
         id="bars", caption="Counts.", alt="Bars.", mark="bar", series=series,
-        x=Axis("task", "Task"), color="layer",
-        y=Choice("Show", [Axis("share", "Share"), Axis("count", "Count", log=10)]),
+        x=Choice("Show", [Axis("share", "Share"), Axis("count", "Count", log=10)]),
+        y=Axis("task", "Task"), color="layer",
     )  # fmt: skip
     page = show(figure)
     plot(page, "bars")
     radio(page, "Count").check(force=True)
     drawn = plot(page, "bars")
-    assert drawn.evaluate("one => one.layout.yaxis.range[0]") == 0
-    heights = drawn.evaluate(
-        "one => [...one.querySelectorAll('.bars .point path')].map(p => p.getBBox().height)"
+    assert drawn.evaluate("one => one.layout.xaxis.range[0]") == 0
+    lengths = drawn.evaluate(
+        "one => [...one.querySelectorAll('.bars .point path')].map(p => p.getBBox().width)"
     )
-    assert len(heights) == 4
-    assert min(heights) > 5
+    assert len(lengths) == 4
+    assert min(lengths) > 5
 
 
 def test_bars_of_a_second_kind_are_hollow(show):

@@ -122,15 +122,6 @@ def test_a_tap_leaves_the_values_standing_beside_the_plot(show, block, below):
     expect(values).to_be_hidden()
 
 
-def test_linked_legends_move_together(show):
-    page = show(headline(), speed())
-    plot(page, "speed")
-    page.locator("#headline").get_by_role("checkbox", name="Linear attention").uncheck()
-    expect(page.locator("#speed").get_by_role("checkbox", name="Linear")).not_to_be_checked()
-    assert {one["name"] for one in traces(page, "speed")} == {"Softmax attention"}
-    assert page.url.endswith("#headline:attention=softmax;speed:attention=softmax")
-
-
 def test_plotly_waits_until_a_reader_comes_near(show):
     page = show(headline(), speed(), before='<div style="height: 4000px"></div>')
     loaded = page.locator("script[src*=plotly]")

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from book.explorable import notebook, page, palette
 from book.explorable.figure import Provenance, Series
-from tests.browser.charts import axis_title, headline, plot, radio, speed, traces
+from tests.browser.charts import axis_title, headline, plot, radio, traces
 from tests.browser.conftest import watch
 
 # As a front end does: import the module's text, and call render with a model and an element.
@@ -86,21 +86,19 @@ def test_a_figure_in_a_cell_answers_its_controls_and_takes_a_computer(cells):
     tab.evaluate("window.views[0].close()")
 
 
-def test_figures_of_a_notebook_share_the_library_and_links_but_no_buttons(cells):
-    """One figure twice, as in a second view of a notebook, and one with a linked legend."""
-    tab = cells(headline(), headline(), speed())
-    for i in range(3):
+def test_figures_of_a_notebook_share_the_library_but_no_buttons(cells):
+    """One figure twice, as in a second view of a notebook."""
+    tab = cells(headline(), headline())
+    for i in range(2):
         drawn = tab.locator(".explorable-notebook").nth(i).locator(".js-plotly-plot .main-svg")
         expect(drawn.first).to_be_attached()
     assert tab.evaluate("window.asked") == 1
     assert tab.locator("script[src^=blob]").count() == 1
-    first, second, third = (tab.locator(".explorable-notebook").nth(i) for i in range(3))
+    first, second = (tab.locator(".explorable-notebook").nth(i) for i in range(2))
     first.get_by_role("radio", name="Time").check(force=True)
     expect(second.get_by_role("radio", name="Updates")).to_be_checked()
     tab.wait_for_function(HAS_TITLE, arg=[0, "Time (h)"])
     tab.wait_for_function(HAS_TITLE, arg=[1, "Updates"])
-    first.get_by_role("checkbox", name="Linear attention").uncheck()
-    expect(third.get_by_role("checkbox", name="Linear attention")).not_to_be_checked()
 
 
 def test_a_figure_takes_the_theme_of_what_is_around_it(cells):

@@ -107,7 +107,7 @@ def figure(id: str = "headline") -> Explorable | Missing:
             Toggle("attention", "Attention"),
         ],
         ceilings=yardsticks(records),
-        readouts=[Crossing("loss", "Loss to reach", compare=("softmax", "linear"))],
+        crossing=Crossing("loss", "Loss to reach", compare=("softmax", "linear")),
         provenance=provenance([*records, *have("ngram_baseline")]),
     )
 

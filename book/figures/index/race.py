@@ -224,7 +224,7 @@ def figure(id: str = "headline", fold: str = "", context: int = MAIN) -> Explora
             Toggle("sight", "Heads", options=SIGHT, default=("far",)),
         ],
         ceilings=_yardsticks(series),
-        readouts=[Crossing("loss", "Loss to reach", compare=("softmax", "linear"))],
+        crossing=Crossing("loss", "Loss to reach", compare=("softmax", "linear")),
         provenance=provenance([*curves(), *(timed(n) for n in contexts), *have("ngram_baseline")]),
         fold=fold,
     )

@@ -86,7 +86,7 @@ def figure(id: str = "whole-novels") -> Explorable | Missing:
         alt="Difference in loss by position, for both attentions, near zero.",
         series=series,
         ceilings=[_level(series)],
-        x=Axis("position", "Position", "bytes read", log=True),
+        x=Axis("position", "Position", "bytes read", log=10),
         y=Axis(
             "cost", "Cost of the far past", "thousandths of a nat",
             digits=2, low="low", high="high",
