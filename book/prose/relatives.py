@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from ..figures.lib import tasks
-from ..figures.lib.records import NotMeasuredError, Record, learned, of_config
+from ..figures.lib.records import Record, learned, need, of_config
 from ..figures.lib.tasks import hardest
 from ..figures.relatives import family, play, recall
 from ..figures.relatives.layer_speed import BATCH, LONG, SHORT, ahead, tick
@@ -53,9 +53,8 @@ def agree(leads: dict[float, list[float]], sign: int) -> bool:
 
 def rate(task: str, model: str) -> float:
     """A model's best learning rate."""
-    if not (runs := tasks.of_usual_size(tasks.at_best_rates(task)).get(model)):
-        raise NotMeasuredError(f"{tasks.EXPERIMENT}: no {model} at {task}")
-    return runs[0]["config"]["learning_rate"]
+    runs = tasks.of_usual_size(tasks.at_best_rates(task)).get(model)
+    return need(runs, f"{tasks.EXPERIMENT}: no {model} at {task}")[0]["config"]["learning_rate"]
 
 
 def state(task: str, model: str) -> int:

@@ -162,9 +162,7 @@ def loss_after(run: Record, updates: int) -> float:
 def common_updates(*records: Record) -> int:
     """The last number of updates after which all these runs were validated."""
     both = set.intersection(*({*run["tables"]["validation"]["update"]} for run in records))
-    if not both:
-        raise NotMeasuredError("loss_curves: never validated after the same updates")
-    return max(both)
+    return max(need(both, "loss_curves: never validated after the same updates"))
 
 
 def behind(softmax: Record, linear: Record) -> float:

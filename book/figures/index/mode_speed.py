@@ -16,7 +16,7 @@ from ...explorable import palette
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.axes import LENGTH, TIME, TIME_A_TOKEN
 from ..lib.format import counted, duration, in_words, size, times, times_between
-from ..lib.records import NotMeasuredError, Record, Row, have, need, provenance, row, rows
+from ..lib.records import Record, Row, have, need, provenance, row, rows
 from ..lib.tables import Missing
 
 PASSES = {"forward": "forward", "forward+backward": "forward and backward"}
@@ -118,8 +118,7 @@ def token_ratios() -> list[float]:
     """
     run = narrowest()
     lengths = [point["length"] for point in rows(run, mode="recurrent", **{"pass": "forward"})]
-    if not lengths:
-        raise NotMeasuredError("mode_speed: no recurrent mode")
+    need(lengths, "mode_speed: no recurrent mode")
     return [
         seconds(run, "recurrent", n, "forward") / seconds(run, "chunked", n, "forward")
         for n in lengths

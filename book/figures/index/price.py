@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...explorable.figure import Axis, Explorable, Series, Toggle
 from ..lib import tasks
 from ..lib.format import counted, in_words, percent
-from ..lib.records import NotMeasuredError, Record, provenance, row
+from ..lib.records import NotMeasuredError, Record, need, provenance, row
 from ..lib.tables import Missing
 from ..relatives import recall
 from ..trained_model import distances
@@ -71,9 +71,7 @@ def figure(id: str = "price") -> Explorable | Missing:
 def _asked(model: str) -> list[Record]:
     """The recall runs of a layer with one head, a seed each. Raises NotMeasuredError."""
     runs = recall.of_sizes().get(tasks.Kind(model, 1))
-    if not runs:
-        raise NotMeasuredError(f"{tasks.EXPERIMENT}: no recall by {model}")
-    return runs
+    return need(runs, f"{tasks.EXPERIMENT}: no recall by {model}")
 
 
 def recalled(model: str) -> list[float]:

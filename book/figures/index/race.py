@@ -93,8 +93,7 @@ def timed(context: int) -> Record:
         if run["config"]["model"] == "all" and run["config"]["context"] == context
         and run["complete"] and (not kinds or _processor(run)[0] in kinds)
     ]  # fmt: skip
-    if not records:
-        raise NotMeasuredError(f"race: no seconds of an update at {context}")
+    need(records, f"race: no seconds of an update at {context}")
 
     def rank(run: Record) -> tuple[int, int, str]:
         threads = run["provenance"]["device"]["count"]

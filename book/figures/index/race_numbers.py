@@ -77,9 +77,7 @@ def convolution_leads() -> list[float]:
     for context, name in product(CONTEXTS, attentions()):
         with suppress(NotMeasuredError):
             leads += differences(name, CONVOLUTION, context)
-    if not leads:
-        raise NotMeasuredError("race: no convolution of two bytes")
-    return leads
+    return need(leads, "race: no convolution of two bytes")
 
 
 def trained_seconds() -> list[float]:
@@ -87,9 +85,7 @@ def trained_seconds() -> list[float]:
     totals = [
         sum(run["tables"]["train"]["seconds"]) for run in curves() if run["config"]["model"] in PAIR
     ]
-    if not totals:
-        raise NotMeasuredError("race: nothing stored")
-    return totals
+    return need(totals, "race: nothing stored")
 
 
 def table_behind() -> Pairs:

@@ -6,7 +6,7 @@ from IPython.display import HTML
 
 from ...explorable.figure import Explorable
 from ...explorable.markup import json_script
-from ..lib.records import NotMeasuredError
+from ..lib.records import NotMeasuredError, need
 from ..lib.tables import Missing
 from .race import CONTEXTS, OPENS_AT, PAIR, by_model, figure, mean_curve, seconds
 
@@ -39,8 +39,7 @@ def more() -> Explorable | Missing:
 def _race(context: int) -> dict:
     """The curves at one context, at the updates that both models have. Raises NotMeasuredError."""
     runs = by_model(context)
-    if not all(name in runs for name in PAIR):
-        raise NotMeasuredError(f"race: not both models at {context}")
+    need(all(name in runs for name in PAIR), f"race: not both models at {context}")
     curves = {name: mean_curve(runs[name]) for name in PAIR}
     updates = sorted(set.intersection(*(set(curve) for curve in curves.values())))
     return {

@@ -13,6 +13,7 @@ from ..lib.records import (
     Record,
     Row,
     have,
+    need,
     of_config,
     provenance,
     row,
@@ -105,8 +106,7 @@ def longest(scale: str = "124M", batch: int = 1) -> int:
 def rises(factor: float = 1.5) -> int | None:
     """The first position at which a KV cache's token takes `factor` times as long as the first."""
     points = rows(of_config(have("sampling_speed"), scale="124M", batch=1), attention="softmax")
-    if not points:
-        raise NotMeasuredError("sampling_speed: no softmax")
+    need(points, "sampling_speed: no softmax")
     points.sort(key=lambda point: point["position"])
     late = (
         point["position"] for point in points if point["seconds"] > factor * points[0]["seconds"]
@@ -127,8 +127,7 @@ def spread(attention: str, scale: str = "124M") -> float:
     """By which share a model's slowest position takes longer than its fastest."""
     run = of_config(have("sampling_speed"), scale=scale, batch=1)
     seconds = [point["seconds"] for point in rows(run, attention=attention)]
-    if not seconds:
-        raise NotMeasuredError(f"sampling_speed: no {attention}")
+    need(seconds, f"sampling_speed: no {attention}")
     return max(seconds) / min(seconds) - 1
 
 

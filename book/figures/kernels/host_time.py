@@ -5,7 +5,7 @@ from __future__ import annotations
 from lsa.cost import PEAKS, least_bytes
 
 from ..lib.format import duration, duration_between, in_words, times
-from ..lib.records import NotMeasuredError, Row, have, rows
+from ..lib.records import NotMeasuredError, Row, have, need, rows
 from ..lib.tables import Missing, Table
 
 SUMS = {"no": "sum", "yes": "normalised"}
@@ -15,9 +15,7 @@ PASSES = {"forward": "forwards", "forward+backward": "with gradients"}
 def measured(**wanted: object) -> list[Row]:
     """Rows of the stored run that match. Raises NotMeasuredError if there are none."""
     matching = [row for run in have("host_time") for row in rows(run, **wanted)]
-    if not matching:
-        raise NotMeasuredError(f"host_time: nothing with {wanted}")
-    return matching
+    return need(matching, f"host_time: nothing with {wanted}")
 
 
 def _pairs(**wanted: object) -> list[tuple[Row, Row]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from ..lib.format import in_words
-from ..lib.records import NotMeasuredError, Record, Row, have, provenance, rows
+from ..lib.records import NotMeasuredError, Record, Row, have, need, provenance, rows
 from ..lib.tables import Missing
 
 THOUSANDTH = 1e-3
@@ -25,9 +25,7 @@ SHOWN = KINDS["yes", "elu_plus_one", "no", "no"]
 
 def measured() -> Record:
     """The stored run. Raises NotMeasuredError."""
-    for run in have("interpreted_errors"):
-        return run
-    raise NotMeasuredError("interpreted_errors: nothing stored")
+    return need(have("interpreted_errors"), "interpreted_errors: nothing stored")[0]
 
 
 def _kind(row: Row) -> str:
@@ -112,9 +110,7 @@ def error_at(length: int, *tensors: str) -> float:
         for row in _shown(_by_length(measured()))
         if row["length"] == length and row["tensor"] in tensors
     ]
-    if not errors:
-        raise NotMeasuredError(f"interpreted_errors: {length:,} tokens")
-    return max(errors)
+    return max(need(errors, f"interpreted_errors: {length:,} tokens"))
 
 
 def numbers() -> dict[str, str]:
@@ -122,9 +118,8 @@ def numbers() -> dict[str, str]:
 
     def rounded() -> str:
         values = [row["error"] for row in rows(measured(), tensor="rounded")]
-        if not values:
-            raise NotMeasuredError("interpreted_errors: no rounded outputs")
-        return f"{max(values) / THOUSANDTH:.1f}"
+        most = max(need(values, "interpreted_errors: no rounded outputs"))
+        return f"{most / THOUSANDTH:.1f}"
 
     return in_words(
         errors_count=lambda: f"{len(errors()):,}",

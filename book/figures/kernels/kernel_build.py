@@ -6,7 +6,7 @@ import re
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.format import in_words
-from ..lib.records import NotMeasuredError, Record, Row, have, of_config, provenance, rows
+from ..lib.records import Record, Row, have, need, of_config, provenance, rows
 from ..lib.tables import Missing
 
 ARCHITECTURES = {80: "Ampere (sm_80)", 90: "Hopper (sm_90)"}
@@ -125,10 +125,7 @@ def _built(compiled: list[Row]) -> dict[str, list]:
 
 def launches(records: list[Record]) -> list[Row]:
     """All launches, for every architecture. Raises NotMeasuredError if nothing is stored."""
-    every = [launch for run in records for launch in rows(run)]
-    if not every:
-        raise NotMeasuredError("kernel_build: nothing stored")
-    return every
+    return need([launch for run in records for launch in rows(run)], "kernel_build: nothing stored")
 
 
 def tile_launches() -> list[Row]:
@@ -143,8 +140,7 @@ def least_traffic(arch: int) -> float:
     passes = rows(
         run, mode="chunked", width=64, feature_map="identity", normalized="no", decay="no"
     )
-    if not passes:
-        raise NotMeasuredError(f"{run['name']}: no heads of 64 in chunked mode")
+    need(passes, f"{run['name']}: no heads of 64 in chunked mode")
     return sum(row["traffic"] for row in passes if not row["kernel"].startswith("s"))
 
 

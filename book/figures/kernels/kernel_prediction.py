@@ -12,7 +12,7 @@ from lsa.cost import PEAKS, least_bytes
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ...explorable.markup import json_script
 from ..lib.format import in_words
-from ..lib.records import NotMeasuredError, Row, have, provenance, rows
+from ..lib.records import NotMeasuredError, Row, have, need, provenance, rows
 from ..lib.tables import Missing
 from .kernel_speed import COLUMNS, LADDERS, LAUNCHES, PASS_LABELS, shape_label
 from .published import LARGE, PUBLISHED
@@ -33,9 +33,7 @@ CASE = ("shapes", *SHAPE, "normalized", "pass")
 def stored(table: str) -> list[Row]:
     """Rows of the stored prediction. Raises NotMeasuredError if there are none."""
     matching = [row for run in have("kernel_prediction") for row in rows(run, table)]
-    if not matching:
-        raise NotMeasuredError(f"kernel_prediction: no {table}")
-    return matching
+    return need(matching, f"kernel_prediction: no {table}")
 
 
 def nearness() -> tuple[float, float]:
@@ -232,9 +230,7 @@ def large(width: int, normalized: str, kind: str) -> list[Row]:
         and (row["width"], row["normalized"], row["pass"]) == (width, normalized, kind)
         and row["batch"] * row["length"] * row["heads"] >= LARGE
     ]
-    if not shapes:
-        raise NotMeasuredError(f"kernel_prediction: no heads of {width}, {kind}")
-    return shapes
+    return need(shapes, f"kernel_prediction: no heads of {width}, {kind}")
 
 
 def times_ahead(width: int, kind: str, library: str = "fla") -> tuple[float, float]:

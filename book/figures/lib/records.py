@@ -138,9 +138,7 @@ def model_of(run: Record) -> tuple[str, int]:
 def of_model(experiment: str, attention: str, context: int) -> list[Record]:
     """Runs that measured each seed of one of the race's models. Raises NotMeasuredError."""
     runs = [run for run in learned(experiment) if model_of(run) == (attention, context)]
-    if not runs:
-        raise NotMeasuredError(f"{experiment}: no {attention} of {context}")
-    return runs
+    return need(runs, f"{experiment}: no {attention} of {context}")
 
 
 def device_name(run: Record) -> str:

@@ -18,7 +18,7 @@ from ...explorable import palette
 from ...explorable.figure import Axis, Toggle
 from .format import counted, listed, percent
 from .pairs import Pairs, compare
-from .records import NotMeasuredError, Record, Row, learned, rows
+from .records import Record, Row, learned, need, rows
 from .seeds import seeds_in_words
 
 EXPERIMENT = "made_up_tasks"
@@ -154,9 +154,8 @@ def share(answers: Sequence[Row]) -> Share:
 
 def score(runs: Iterable[Record], **wanted: int) -> Share:
     """The share over seeds, in the test's row with these values. Raises NotMeasuredError."""
-    if not (found := [row for run in runs for row in rows(run, "test", **wanted)]):
-        raise NotMeasuredError(f"{EXPERIMENT}: no test with {wanted}")
-    return share(found)
+    found = [row for run in runs for row in rows(run, "test", **wanted)]
+    return share(need(found, f"{EXPERIMENT}: no test with {wanted}"))
 
 
 def hardest(run: Record) -> float:
@@ -204,9 +203,7 @@ def layers_toggle(drawn: Iterable[str], shown: Iterable[str]) -> Toggle:
 
 def seeds_of(by_model: Mapping[str, list[Record]]) -> str:
     """Number of seeds of the models, in words. Raises NotMeasuredError."""
-    if not by_model:
-        raise NotMeasuredError(EXPERIMENT)
-    return seeds_in_words([len(runs) for runs in by_model.values()])
+    return seeds_in_words([len(runs) for runs in need(by_model, EXPERIMENT).values()])
 
 
 def in_order(models: Iterable[str]) -> Iterator[str]:
@@ -235,8 +232,7 @@ def rates_in_words(kinds: dict[Kind, list[Record]], task: str) -> str:
 
     Raises NotMeasuredError.
     """
-    if not kinds:
-        raise NotMeasuredError(f"{EXPERIMENT}: no {task}")
+    need(kinds, f"{EXPERIMENT}: no {task}")
     probed = {kind.model: runs[0] for kind, runs in kinds.items() if is_probed(runs[0])}
     full = [runs[0] for runs in kinds.values() if not is_probed(runs[0])]
     config = (full or [*probed.values()])[0]["config"]

@@ -9,7 +9,7 @@ from ..index import ngram_baseline
 from ..lib.axes import LOSS, UPDATES
 from ..lib.format import in_words
 from ..lib.pairs import Pairs, compare, differences
-from ..lib.records import NotMeasuredError, Record, curve, have, need, provenance
+from ..lib.records import Record, curve, have, need, provenance
 from ..lib.tables import Missing, Table
 
 MAPS = {
@@ -99,9 +99,7 @@ def seed_gap() -> float:
     for run in have("variants"):
         by_run.setdefault((map_of(run), normalised(run)), []).append(ending(run)[0])
     gaps = [max(ends) - min(ends) for ends in by_run.values() if len(ends) > 1]
-    if not gaps:
-        raise NotMeasuredError("variants: no run with a second seed")
-    return max(gaps)
+    return max(need(gaps, "variants: no run with a second seed"))
 
 
 def final_losses(records: list[Record]) -> dict[tuple[str, str], float]:
@@ -124,8 +122,7 @@ def normaliser_costs(records: list[Record], other: str = "without") -> tuple[flo
         for name in POSITIVE
         if (name, other) in ends and (name, "with") in ends
     ]
-    if not costs:
-        raise NotMeasuredError(f"variants: no map both with the normaliser and {other}")
+    need(costs, f"variants: no map both with the normaliser and {other}")
     return min(costs), max(costs)
 
 
@@ -173,9 +170,7 @@ def sums() -> dict[str, float]:
     """Final loss without the normaliser, by map. Raises NotMeasuredError."""
     ends = final_losses(have("variants"))
     losses = {name: loss for (name, where), loss in ends.items() if where == "without"}
-    if not losses:
-        raise NotMeasuredError("variants: nothing without the normaliser")
-    return losses
+    return need(losses, "variants: nothing without the normaliser")
 
 
 def table() -> Table | Missing:

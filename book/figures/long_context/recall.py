@@ -7,7 +7,7 @@ from statistics import fmean
 
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from ..lib.format import in_words, percent, times
-from ..lib.records import NotMeasuredError, Record, Row, learned, need, provenance, rows
+from ..lib.records import Record, Row, learned, need, provenance, rows
 from ..lib.seeds import bars
 from ..lib.tables import Missing, Table
 from ..lib.tasks import (
@@ -62,9 +62,8 @@ def _answer_rows(run: Record) -> list[Row]:
 
 def of_pairs(model: str, pairs: int) -> list[Share]:
     """Shares at every length, shortest first. Raises NotMeasuredError."""
-    if not (by_length := [one for (n, _), one in shares(model).items() if n == pairs]):
-        raise NotMeasuredError(f"{EXPERIMENT}: {model} was not asked for {pairs} pairs")
-    return by_length
+    by_length = [one for (n, _), one in shares(model).items() if n == pairs]
+    return need(by_length, f"{EXPERIMENT}: {model} was not asked for {pairs} pairs")
 
 
 def recalled(model: str, pairs: int) -> float:
@@ -134,8 +133,7 @@ def by_seed(model: str, pairs: int = MANY) -> list[float]:
     accuracies = [
         [row["accuracy"] for row in _answer_rows(run) if row["pairs"] == pairs] for run in runs
     ]
-    if not all(accuracies):
-        raise NotMeasuredError(f"{EXPERIMENT}: {model} was not asked for {pairs} pairs")
+    need(all(accuracies), f"{EXPERIMENT}: {model} was not asked for {pairs} pairs")
     return [fmean(shares) for shares in accuracies]
 
 

@@ -10,7 +10,16 @@ from ...explorable.figure import Axis, Explorable, Filter, Series
 from ..index import race
 from ..lib.format import counted, in_words
 from ..lib.pairs import Pairs, compare
-from ..lib.records import NotMeasuredError, Record, learned, model_of, of_model, provenance, rows
+from ..lib.records import (
+    NotMeasuredError,
+    Record,
+    learned,
+    model_of,
+    need,
+    of_model,
+    provenance,
+    rows,
+)
 from ..lib.seed_error import with_seeds
 from ..lib.tables import Missing, Table
 
@@ -115,9 +124,8 @@ def _level(series: list[Series]) -> Series:
 
 def last_read(attention: str, context: int) -> dict[str, float]:
     """Cost at the latest positions that at least two novels reach. Raises NotMeasuredError."""
-    if not (points := by_doubling(runs_of(attention, context))):
-        raise NotMeasuredError(f"whole_novels: no positions of {attention} of {context}")
-    return points[-1]
+    points = by_doubling(runs_of(attention, context))
+    return need(points, f"whole_novels: no positions of {attention} of {context}")[-1]
 
 
 def both_there(context: int) -> tuple[dict[str, float], dict[str, float]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series
 from ..lib.axes import TIME
 from ..lib.format import in_words, percent, size, times, times_between
-from ..lib.records import NotMeasuredError, Record, have, of_config, provenance, row, rows
+from ..lib.records import NotMeasuredError, Record, have, need, of_config, provenance, row, rows
 from ..lib.tables import Missing, Table
 
 EXPERIMENT = "rank_speed"
@@ -14,9 +14,7 @@ PLACES = ("short", "middle", "long")  # the sequences of each attention
 
 def run() -> Record:
     """The stored run of several processes. Raises NotMeasuredError."""
-    if runs := [one for one in have(EXPERIMENT) if rows(one)]:
-        return runs[0]
-    raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
+    return need([one for one in have(EXPERIMENT) if rows(one)], f"{EXPERIMENT}: nothing stored")[0]
 
 
 def seconds(attention: str, length: int) -> dict[int, float]:
@@ -31,9 +29,8 @@ def seconds(attention: str, length: int) -> dict[int, float]:
 
 def lengths(attention: str) -> list[int]:
     """Lengths in tokens, shortest first. Raises NotMeasuredError."""
-    if ascending := sorted({row["length"] for row in rows(run(), attention=attention)}):
-        return ascending
-    raise NotMeasuredError(f"{EXPERIMENT}: no {attention}")
+    ascending = sorted({row["length"] for row in rows(run(), attention=attention)})
+    return need(ascending, f"{EXPERIMENT}: no {attention}")
 
 
 def before_last(attention: str) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ...explorable.figure import Axis, Explorable, Series
 from ..lib.format import in_words, percent
 from ..lib.pairs import Pairs
-from ..lib.records import NotMeasuredError, Record, Row, provenance
+from ..lib.records import NotMeasuredError, Record, Row, need, provenance
 from ..lib.seeds import bars
 from ..lib.tables import Missing
 from ..lib.tasks import (
@@ -38,8 +38,9 @@ SHOWN = ("softmax", "linear", "gated", "delta", "delta-adds", "gated-delta", "ma
 
 def shares(task: str, model: str, column: str) -> dict[int, Share]:
     """Share right by the test's number of writes, or of pairs. Raises NotMeasuredError."""
-    if not (runs := of_usual_size(at_best_rates(task)).get(model)):
-        raise NotMeasuredError(f"{EXPERIMENT}: no {model} at {task}")
+    runs = need(
+        of_usual_size(at_best_rates(task)).get(model), f"{EXPERIMENT}: no {model} at {task}"
+    )
     found: dict[int, list[Row]] = defaultdict(list)
     for row in (row for run in runs for row in answers(run)):
         found[row[column]].append(row)
@@ -121,15 +122,12 @@ def numbers() -> dict[str, str]:
         return with_range(found)
 
     def questions(task: str) -> str:
-        for runs in of_usual_size(at_best_rates(task)).values():
-            return f"{longest(runs[0])['questions']:,}"
-        raise NotMeasuredError(f"{EXPERIMENT}: no {task}")
+        models = need([*of_usual_size(at_best_rates(task)).values()], f"{EXPERIMENT}: no {task}")
+        return f"{longest(models[0][0])['questions']:,}"
 
     def worst(model: str, rate: float) -> str:
         runs = [run for run in runs_of_model(TASK, model) if run["config"]["learning_rate"] == rate]
-        if not runs:
-            raise NotMeasuredError(f"{EXPERIMENT}: no {model} at {rate}")
-        return percent(min(map(hardest, runs)))
+        return percent(min(map(hardest, need(runs, f"{EXPERIMENT}: no {model} at {rate}"))))
 
     told = {
         "delta": "delta",

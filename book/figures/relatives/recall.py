@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from ...explorable.figure import Axis, Explorable, Filter, Series
 from ..lib.format import in_words, percent, times
-from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
+from ..lib.records import Record, learned, need, provenance, rows
 from ..lib.seeds import bars, seeds_in_words
 from ..lib.tables import Missing
 from ..lib.tasks import (
@@ -117,9 +117,7 @@ def _most_pairs() -> int:
 
 
 def _config() -> dict:
-    for first, *_ in by_layer().values():
-        return first["config"]
-    raise NotMeasuredError(f"{EXPERIMENT}: no {TASK}")
+    return need([*by_layer().values()], f"{EXPERIMENT}: no {TASK}")[0][0]["config"]
 
 
 def share(model: str) -> Share:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..lib.format import in_words
-from ..lib.records import NotMeasuredError, Record, learned, need, rows
+from ..lib.records import Record, learned, need, rows
 from ..lib.tables import Missing, Table
 
 EXPERIMENT = "written_words"
@@ -68,8 +68,7 @@ def numbers() -> dict[str, str]:
     def drawn(race: str) -> str:
         """The least and the most of a race's writers: "96.6%", "96.1 to 96.6%"."""
         found = sorted(known(run, "sampled") for run in writers() if run["config"]["race"] == race)
-        if not found:
-            raise NotMeasuredError(f"{EXPERIMENT}: nothing of {race} stored")
+        need(found, f"{EXPERIMENT}: nothing of {race} stored")
         least, most = (f"{100 * share:.1f}" for share in (found[0], found[-1]))
         return f"{least}%" if least == most else f"{least} to {most}%"
 

@@ -130,8 +130,7 @@ def smallest() -> tuple[float, float, float]:
     """`ratios` of several layers with the fewest weights. Raises NotMeasuredError."""
     points = measured(have("rnn_orders"))
     deep = [row for row in _whole(points) if row["layers"] > 1]
-    if not deep:
-        raise NotMeasuredError("rnn_orders: no layers in every order")
+    need(deep, "rnn_orders: no layers in every order")
     small = min(deep, key=lambda row: (row["weights"], -row["length"]))
     return ratios(points, **{key: small[key] for key in SHAPE})
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ..lib import tasks
 from ..lib.format import in_words, percent
-from ..lib.records import NotMeasuredError, Record
+from ..lib.records import NotMeasuredError, Record, need
 from ..lib.tables import Missing, Table
 from ..lib.tasks import at_best_rates, in_order, label, of_usual_size, score, with_range
 
@@ -23,9 +23,7 @@ def runs_of(task: str) -> Runs:
 def least(task: str) -> float:
     """The least share right of a seed of any layer. Raises NotMeasuredError."""
     shares = [score(runs).low for model, runs in runs_of(task).items() if model != "none"]
-    if not shares:
-        raise NotMeasuredError(f"{tasks.EXPERIMENT}: no {task}")
-    return min(shares)
+    return min(need(shares, f"{tasks.EXPERIMENT}: no {task}"))
 
 
 def scores() -> Table | Missing:
@@ -70,9 +68,7 @@ def numbers() -> dict[str, str]:
 
     def config() -> dict:
         """Configuration of the runs. Raises NotMeasuredError."""
-        for first, *_ in runs_of(SELECTIVE).values():
-            return first["config"]
-        raise NotMeasuredError(tasks.EXPERIMENT)
+        return need([*runs_of(SELECTIVE).values()], tasks.EXPERIMENT)[0][0]["config"]
 
     return in_words(
         copying_least=lambda: percent(least(COPYING)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...explorable.figure import Axis, Explorable, Series
 from ..lib.format import counted, in_words, listed, percent
-from ..lib.records import NotMeasuredError, Record, need, provenance, rows
+from ..lib.records import Record, need, provenance, rows
 from ..lib.seeds import bars
 from ..lib.tables import Missing
 from ..lib.tasks import (
@@ -102,9 +102,8 @@ def least() -> float:
     Raises NotMeasuredError if there are none.
     """
     runs = by_layer()
-    if not (shares := [score(runs[name], length=TRAINED_AT).low for name in others()]):
-        raise NotMeasuredError(f"{EXPERIMENT}: no {TASK}")
-    return min(shares)
+    shares = [score(runs[name], length=TRAINED_AT).low for name in others()]
+    return min(need(shares, f"{EXPERIMENT}: no {TASK}"))
 
 
 def numbers() -> dict[str, str]:

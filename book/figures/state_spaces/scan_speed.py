@@ -95,8 +95,7 @@ def _range(slow: str, fast: str) -> str:
             ratios.append(ratio(run, slow, fast))
         except NotMeasuredError:
             continue
-    if not ratios:
-        raise NotMeasuredError(f"scan_speed: {slow} and {fast} in no run")
+    need(ratios, f"scan_speed: {slow} and {fast} in no run")
     low, high = times(min(ratios)), times(max(ratios))
     return low if low == high else f"{low} to {high}"
 

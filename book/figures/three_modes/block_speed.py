@@ -14,6 +14,7 @@ from ..lib.records import (
     Record,
     Row,
     have,
+    need,
     of_config,
     provenance,
     row,
@@ -44,9 +45,8 @@ def lengths(scale: str, *modes: str) -> list[int]:
     """
     run = of_config(have("block_speed"), scale=scale)
     measured = ({point["length"] for point in rows(run, mode=mode)} for mode in modes)
-    if not (common := sorted(set.intersection(*measured))):
-        raise NotMeasuredError(f"block_speed: no length of {scale} with {', '.join(modes)}")
-    return common
+    common = sorted(set.intersection(*measured))
+    return need(common, f"block_speed: no length of {scale} with {', '.join(modes)}")
 
 
 def ratio_to_softmax(scale: str, length: int) -> float:

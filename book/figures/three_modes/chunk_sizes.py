@@ -67,8 +67,7 @@ def best(run: Record, length: int, direction: str) -> tuple[int, int | None]:
     Raises NotMeasuredError if no chunk sizes were measured.
     """
     points = rows(run, "chunks", length=length, **{"pass": direction})
-    if not points:
-        raise NotMeasuredError(f"{run['name']}: no chunk sizes measured at {length}")
+    need(points, f"{run['name']}: no chunk sizes measured at {length}")
     fastest = min(points, key=lambda row: row["seconds"])["chunk_size"]
     if not limits(run):
         return fastest, None

@@ -36,10 +36,8 @@ BODIES = {"torch": "plain PyTorch", "avx2": "compiled, AVX2", "avx512": "compile
 
 def run() -> Record:
     """The stored run of whole texts. Raises NotMeasuredError if there is none."""
-    for stored in have("cpu_speed"):
-        if stored["config"]["grid"]:
-            return stored
-    raise NotMeasuredError("cpu_speed: nothing stored")
+    whole = [stored for stored in have("cpu_speed") if stored["config"]["grid"]]
+    return need(whole, "cpu_speed: nothing stored")[0]
 
 
 def token_seconds() -> float:
@@ -47,9 +45,7 @@ def token_seconds() -> float:
     stored = of_config(have("cpu_speed"), grid=[], step=[16, 64, 1])
     took = rows(stored, "steps")
     compiled = [one["seconds"] for one in took if not one["step"].startswith("torch")]
-    if not compiled:
-        raise NotMeasuredError("cpu_speed: no token by the compiled body")
-    return min(compiled)
+    return min(need(compiled, "cpu_speed: no token by the compiled body"))
 
 
 def as_product(point: Row, direction: str = "forward") -> float:
@@ -114,9 +110,7 @@ def steps() -> dict[tuple[str, str], Row]:
     for one in rows(run(), "steps"):
         body, mode = one["step"].split()
         points[body, mode] = one
-    if not points:
-        raise NotMeasuredError("cpu_speed: no steps")
-    return points
+    return need(points, "cpu_speed: no steps")
 
 
 def step(body: str, mode: str) -> Row:

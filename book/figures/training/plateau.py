@@ -10,7 +10,7 @@ from ..lib import pairs
 from ..lib.axes import LOSS, UPDATES
 from ..lib.format import in_words
 from ..lib.pairs import Pairs
-from ..lib.records import NotMeasuredError, Record, have, learned, need, provenance
+from ..lib.records import Record, have, learned, need, provenance
 from ..lib.seeds import mean_and_spread, seeds_in_words
 from ..lib.tables import Missing, Table
 
@@ -191,9 +191,7 @@ def updates() -> int:
 def best_attention() -> Key:
     """The run with attention that ends lowest, of all kinds. Raises NotMeasuredError."""
     with_attention = [key for key in runs() if key[0] not in CONTROLS]
-    if not with_attention:
-        raise NotMeasuredError("plateau: no attention")
-    return min(with_attention, key=lambda key: end(*key))
+    return min(need(with_attention, "plateau: no attention"), key=lambda key: end(*key))
 
 
 def compare(*of: tuple[Key, Key]) -> Pairs:

@@ -190,9 +190,8 @@ def trained_twice() -> list[float]:
     same: dict[tuple, list[float]] = defaultdict(list)
     for (_, *name), loss in _by_processor().items():
         same[tuple(name)].append(loss)
-    if not (apart := [max(each) - min(each) for each in same.values() if len(each) > 1]):
-        raise NotMeasuredError("race: no run on two processors")
-    return apart
+    apart = [max(each) - min(each) for each in same.values() if len(each) > 1]
+    return need(apart, "race: no run on two processors")
 
 
 def far_head_on_one_processor() -> dict[tuple[int, str, int], float]:
@@ -203,9 +202,7 @@ def far_head_on_one_processor() -> dict[tuple[int, str, int], float]:
         for (processor, context, model, seed), loss in every.items()
         if (near := (processor, context, f"{model}, near only", seed)) in every
     }
-    if not costs:
-        raise NotMeasuredError("race: no pair on one processor")
-    return costs
+    return need(costs, "race: no pair on one processor")
 
 
 def numbers() -> dict[str, str]:

@@ -8,7 +8,7 @@ from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggl
 from ..lib.axes import LOSS_OVER_SEEDS
 from ..lib.format import counted, in_words, times
 from ..lib.pairs import Pairs, by_seed, compare, compare_seeds, differences
-from ..lib.records import NotMeasuredError, Record, learned, need, provenance, row
+from ..lib.records import Record, learned, need, provenance, row
 from ..lib.seeds import bars, mean_and_spread, seeds_in_words
 from ..lib.tables import Missing, Table
 
@@ -137,9 +137,7 @@ def figure(id: str = "scaling") -> Explorable | Missing:
 
 
 def _seeds() -> str:
-    counts = [len(losses) for *_, losses in points("linear")]
-    if not counts:
-        raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
+    counts = need([len(losses) for *_, losses in points("linear")], f"{EXPERIMENT}: nothing stored")
     return seeds_in_words(counts)
 
 
@@ -211,8 +209,7 @@ def behind(least: float = 0) -> Pairs:
 def agreeing(least: float = 0) -> str:
     """Number of pairs of runs in which linear ends lower: "12 of 12". Raises NotMeasuredError."""
     every = [gap for of_size in _gaps(least) for gap in of_size.values()]
-    if not every:
-        raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
+    need(every, f"{EXPERIMENT}: nothing stored")
     return f"{sum(gap < 0 for gap in every)} of {len(every)}"
 
 
@@ -229,8 +226,7 @@ def _head_widths() -> str:
         for runs in sizes()["linear"].values()
         for run in runs[:1]
     ]
-    if not widths:
-        raise NotMeasuredError(f"{EXPERIMENT}: nothing stored")
+    need(widths, f"{EXPERIMENT}: nothing stored")
     return f"{min(widths)} to {max(widths)}"
 
 

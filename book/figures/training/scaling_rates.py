@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..lib.format import in_words
 from ..lib.pairs import Pairs, compare_seeds
-from ..lib.records import NotMeasuredError, Record
+from ..lib.records import NotMeasuredError, Record, need
 from ..lib.seeds import mean_and_spread
 from ..lib.tables import Missing, Table
 from . import scaling
@@ -21,9 +21,7 @@ def _again() -> tuple[list[Record], str]:
         for run in scaling.learned(EXPERIMENT)
         if scaling.finished(run) and "change" in run["config"]
     ]
-    if not again:
-        raise NotMeasuredError(f"{EXPERIMENT}: other rates")
-    return again, again[0]["config"]["size"]
+    return again, need(again, f"{EXPERIMENT}: other rates")[0]["config"]["size"]
 
 
 def rates() -> dict[str, dict[str, dict[int, float]]]:
@@ -39,8 +37,8 @@ def rates() -> dict[str, dict[str, dict[int, float]]]:
         of_rate = losses.setdefault(config.get("change", USUAL), {name: {} for name in ATTENTIONS})
         of_rate[config["attention"]][config["seed"]] = run["tables"]["validation"]["loss"][-1]
     every = [of_one.keys() for of_rate in losses.values() for of_one in of_rate.values()]
-    if not (seeds := sorted(set.intersection(*map(set, every)))):
-        raise NotMeasuredError(f"{EXPERIMENT}: other rates, with the same seeds")
+    shared = sorted(set.intersection(*map(set, every)))
+    seeds = need(shared, f"{EXPERIMENT}: other rates, with the same seeds")
     return {
         rate: {name: {seed: ends[seed] for seed in seeds} for name, ends in of_rate.items()}
         for rate, of_rate in losses.items()

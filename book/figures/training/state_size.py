@@ -11,7 +11,7 @@ from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from ..lib.axes import LOSS_OVER_SEEDS
 from ..lib.format import listed
 from ..lib.pairs import Pairs, compare, differences
-from ..lib.records import NotMeasuredError, Record, learned, need, provenance, row, rows
+from ..lib.records import Record, learned, need, provenance, row, rows
 from ..lib.seeds import bars, seeds_in_words
 from ..lib.tables import Missing
 
@@ -111,8 +111,7 @@ def attention(arm: Arm, when: str) -> Attention:
         update = {"start": 0, "end": config["updates"]}[when]
         fades = sum(slope < 0 for slope in config["attention_options"].get("log_decay", ()))
         heads += [one for one in rows(run, "attended", update=update) if one["head"] >= fades]
-    if not heads:
-        raise NotMeasuredError(f"{EXPERIMENT}: no weights of {arm.weights} at the {when}")
+    need(heads, f"{EXPERIMENT}: no weights of {arm.weights} at the {when}")
     return Attention(
         exp(fmean(log(one["effective"]) for one in heads)),
         min(one["effective"] for one in heads),
