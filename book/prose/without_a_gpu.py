@@ -4,12 +4,12 @@ from ..figures.kernels import kernel_build, kernel_prediction
 from ..figures.kernels.kernel_build import SERIALISED, compilers_of, launches, tile_launches
 from ..figures.kernels.kernel_prediction import (
     BOTH,
-    PASS_LABELS,
     expected,
     expected_of_stored,
     large,
     times_ahead,
 )
+from ..figures.lib.axes import PASSES
 from ..figures.lib.records import have
 from . import every
 
@@ -23,7 +23,7 @@ def overlap_decides() -> bool:
 
 def same_launches() -> bool:
     """Whether both versions of Triton compile equally many launches."""
-    every_run, newest = have("kernel_build"), kernel_build.newest("kernel_build")
+    every_run, newest = have("kernel_build"), kernel_build.newest()
     return len(launches(every_run)) == len(compilers_of(every_run)) * len(launches(newest))
 
 
@@ -82,10 +82,10 @@ VERDICTS = {
         kernel_build.gradient_passes(90) == 1 and kernel_build.gradient_passes(80) == 2
     ),
     "times the speed that fla has published, and": lambda: every(
-        times_ahead(128, kind)[0] > 1 for kind in PASS_LABELS
+        times_ahead(128, kind)[0] > 1 for kind in PASSES
     ),
     "Plain heads of 256 should be ahead as well": lambda: every(
-        times_ahead(256, kind)[0] > 1 for kind in PASS_LABELS
+        times_ahead(256, kind)[0] > 1 for kind in PASSES
     ),
     "The normaliser should cost heads of 128 under a third": lambda: (
         kernel_prediction.normaliser_cost() < 1 / 3
@@ -96,7 +96,7 @@ VERDICTS = {
         for kind, more in (("forward", 20 / 8), (BOTH, 88 / 32))  # bytes by the cost model
     ),
     "Helion has published faster times": lambda: every(
-        times_ahead(128, kind, "Helion")[0] < times_ahead(128, kind)[0] for kind in PASS_LABELS
+        times_ahead(128, kind, "Helion")[0] < times_ahead(128, kind)[0] for kind in PASSES
     ),
     "no kernel is faster than its host": python_decides,
 }

@@ -14,12 +14,11 @@ from lsa.cost import Cost, least_bytes, mode_cost, training_cost
 
 from ...explorable import palette
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
-from ..lib.axes import LENGTH, TIME, TIME_A_TOKEN
+from ..lib.axes import LENGTH, PASSES, TIME, TIME_A_TOKEN
 from ..lib.format import counted, duration, in_words, size, times, times_between
 from ..lib.records import Record, Row, have, need, provenance, row, rows
 from ..lib.tables import Missing
 
-PASSES = {"forward": "forward", "forward+backward": "forward and backward"}
 ITEM_BYTES = {"float32": 4, "bfloat16": 2}
 GPU_CHUNK = 64  # tokens, if no size was chosen and registers are not full
 
@@ -95,17 +94,20 @@ def ratio_to_softmax(length: int, direction: str = "forward+backward") -> float:
 
 
 def overtakes(run: Record, fast: str, slow: str, direction: str = "forward+backward") -> int | None:
+    """`stays_ahead` of two modes."""
+    timed = (rows(run, mode=mode, **{"pass": direction}) for mode in (fast, slow))
+    return stays_ahead(*timed)
+
+
+def stays_ahead(fast: list[Row], slow: list[Row]) -> int | None:
     """The shortest length from which `fast` stays ahead of `slow`, by more than their quartiles.
 
     None if it never does.
     """
-    fast_points, slow_points = (
-        {point["length"]: point for point in rows(run, mode=mode, **{"pass": direction})}
-        for mode in (fast, slow)
-    )
+    fast_at, slow_at = ({point["length"]: point for point in points} for points in (fast, slow))
     ahead = None
-    for length in sorted(fast_points.keys() & slow_points.keys(), reverse=True):
-        if fast_points[length]["high"] >= slow_points[length]["low"]:
+    for length in sorted(fast_at.keys() & slow_at.keys(), reverse=True):
+        if fast_at[length]["high"] >= slow_at[length]["low"]:
             break
         ahead = length
     return ahead

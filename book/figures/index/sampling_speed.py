@@ -9,7 +9,6 @@ from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggl
 from ..lib.format import duration, in_words, percent, size, times, times_between
 from ..lib.records import (
     SCALE_LABELS,
-    NotMeasuredError,
     Record,
     Row,
     have,
@@ -103,15 +102,16 @@ def longest(scale: str = "124M", batch: int = 1) -> int:
     return max(point["position"] for point in rows(run))
 
 
-def rises(factor: float = 1.5) -> int | None:
-    """The first position at which a KV cache's token takes `factor` times as long as the first."""
+def rises() -> int:
+    """The first position at which a KV cache's token takes 1.5 times as long as the first.
+
+    Raises NotMeasuredError.
+    """
     points = rows(of_config(have("sampling_speed"), scale="124M", batch=1), attention="softmax")
     need(points, "sampling_speed: no softmax")
     points.sort(key=lambda point: point["position"])
-    late = (
-        point["position"] for point in points if point["seconds"] > factor * points[0]["seconds"]
-    )
-    return next(late, None)
+    late = [point["position"] for point in points if point["seconds"] > 1.5 * points[0]["seconds"]]
+    return need(late, "sampling_speed: the cache's token never takes so long")[0]
 
 
 def crossing() -> int:
@@ -131,9 +131,9 @@ def spread(attention: str, scale: str = "124M") -> float:
     return max(seconds) / min(seconds) - 1
 
 
-def bytes_rise(position: int, scale: str = "nano") -> float:
-    """Bytes that a token at a position reads with a KV cache, over those of the first; counted."""
-    config = gpt_config(scale, attention="softmax", vocab_size=256)
+def bytes_rise(position: int) -> float:
+    """Counted bytes that a token at a position reads with nano's KV cache, over the first's."""
+    config = gpt_config("nano", attention="softmax", vocab_size=256)
     there, first = (tick_cost(config, t, itemsize=4).bytes for t in (position, 1))
     return there / first
 
@@ -147,11 +147,6 @@ def batch_gain(attention: str, batch: int = 16, scale: str = "nano") -> float:
 
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on sampling."""
-
-    def risen() -> str:
-        if (position := rises()) is None:
-            raise NotMeasuredError("sampling_speed: the cache's token never takes so long")
-        return f"{position:,}"
 
     def ratio(scale: str) -> str:
         last = longest(scale)
@@ -171,7 +166,7 @@ def numbers() -> dict[str, str]:
         state_last=lambda: duration(seconds("linear", longest())),
         state_spread=lambda: percent(spread("linear")),
         ratio=lambda: ratio("124M"),
-        rises=risen,
+        rises=lambda: f"{rises():,}",
         kv_size=lambda: size(tick("softmax", longest())["state"]),
         state_size=lambda: size(tick("linear", longest())["state"]),
         crossing=crossing,

@@ -6,6 +6,7 @@ from lsa.attention.triton.tuning.segments import LONGEST_RECOVERED, Pass, segmen
 from lsa.cost import DESIGNS, design_cost, least_bytes
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from ..lib.axes import PASSES
 from ..lib.format import percent, size, times
 
 DESIGN_LABELS = {
@@ -13,7 +14,6 @@ DESIGN_LABELS = {
     "three passes": "segments, three passes back",
     "one pass": "segments, one pass back (d = 64)",
 }
-PASS_LABELS = {"forward": "forward", "forward+backward": "forward and backward"}
 HEADS = [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024]
 LENGTHS, CHUNKS, WIDTHS = [1024, 8192, 131072], [32, 64, 128], [64, 128, 256]
 MULTIPROCESSORS = 132  # of an H100 or H200
@@ -28,7 +28,7 @@ def figure(id: str = "design-bytes") -> Explorable:
         for d in WIDTHS
         for C in CHUNKS
         for T in LENGTHS
-        for direction in PASS_LABELS
+        for direction in PASSES
     ]
     keys = ("width", "chunk", "length", "pass")
     series = [
@@ -65,7 +65,7 @@ def figure(id: str = "design-bytes") -> Explorable:
         color="design",
         mark="line+dot",
         controls=[
-            Filter("pass", "Pass", options=PASS_LABELS, default="forward+backward"),
+            Filter("pass", "Pass", options=PASSES, default="forward+backward"),
             Filter("width", "Width of a head, d", options=WIDTHS, default=64),
             Filter("chunk", "Chunk, C", options=CHUNKS, default=64),
             Filter("length", "Length, T", options=LENGTHS, default=8192),
@@ -89,7 +89,7 @@ def _limits() -> list[Series]:
             label="least possible",
         )
         for d in WIDTHS
-        for direction in PASS_LABELS
+        for direction in PASSES
     ]
     limits.append(
         Series({}, {"heads": ends, "programs": [MULTIPROCESSORS] * 2}, label="multiprocessors")

@@ -25,9 +25,9 @@ def compilers_of(records: list[Record]) -> list[str]:
     return sorted(versions, key=lambda one: [int(n) for n in re.findall(r"\d+", one)], reverse=True)
 
 
-def newest(experiment: str) -> list[Record]:
+def newest() -> list[Record]:
     """The stored runs of the newest version of Triton; [] if nothing is stored."""
-    records = have(experiment)
+    records = have("kernel_build")
     return [run for run in records if run["config"]["triton"] == compilers_of(records)[0]]
 
 
@@ -38,7 +38,7 @@ def _architecture(run: Record) -> str:
 
 def figure(id: str = "compiled-kernels") -> Explorable | Missing:
     """Registers, shared memory, tensor-core products and bytes of every kernel."""
-    records = newest("kernel_build")
+    records = newest()
     if not records:
         return Missing("kernel_build")
     series = [
@@ -130,13 +130,13 @@ def launches(records: list[Record]) -> list[Row]:
 
 def tile_launches() -> list[Row]:
     """Hopper's launches without decay that multiply tiles. Raises NotMeasuredError."""
-    hopper = rows(of_config(newest("kernel_build"), arch=90), decay="no")
+    hopper = rows(of_config(newest(), arch=90), decay="no")
     return [row for row in hopper if row["kernel"].startswith(TILES)]
 
 
 def least_traffic(arch: int) -> float:
     """Bytes a token and head of all passes of chunked mode, heads of 64, unnormalised."""
-    run = of_config(newest("kernel_build"), arch=arch)
+    run = of_config(newest(), arch=arch)
     passes = rows(
         run, mode="chunked", width=64, feature_map="identity", normalized="no", decay="no"
     )
@@ -146,7 +146,7 @@ def least_traffic(arch: int) -> float:
 
 def gradient_passes(arch: int) -> int:
     """Number of kernels for the gradients of heads of 64, neither normalised nor mapped."""
-    run = of_config(newest("kernel_build"), arch=arch)
+    run = of_config(newest(), arch=arch)
     compiled = rows(
         run, mode="chunked", width=64, feature_map="identity", normalized="no", decay="no"
     )
@@ -161,9 +161,9 @@ def numbers() -> dict[str, str]:
         return f"{sum(row['wgmma'] > 0 for row in tiles)} of the {len(tiles)}"
 
     return in_words(
-        launches=lambda: f"{len(launches(newest('kernel_build'))):,}",
-        newest_compiler=lambda: f"Triton {of_config(newest('kernel_build'))['config']['triton']}",
-        full=lambda: sum(row["registers"] >= FULL for row in launches(newest("kernel_build"))),
+        launches=lambda: f"{len(launches(newest())):,}",
+        newest_compiler=lambda: f"Triton {of_config(newest())['config']['triton']}",
+        full=lambda: sum(row["registers"] >= FULL for row in launches(newest())),
         got_wgmma=new_instructions,
         mma_too=lambda: sum(row["mma"] > 0 < row["wgmma"] for row in tile_launches()),
         mma_alone=lambda: sum(row["mma"] > 0 == row["wgmma"] for row in tile_launches()),

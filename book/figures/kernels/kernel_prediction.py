@@ -11,10 +11,11 @@ from lsa.cost import PEAKS, least_bytes
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ...explorable.markup import json_script
+from ..lib.axes import PASSES
 from ..lib.format import in_words
 from ..lib.records import NotMeasuredError, Row, have, need, provenance, rows
 from ..lib.tables import Missing
-from .kernel_speed import COLUMNS, LADDERS, LAUNCHES, PASS_LABELS, shape_label
+from .kernel_speed import COLUMNS, LADDERS, LAUNCHES, shape_label
 from .published import LARGE, PUBLISHED
 
 IMPLEMENTATIONS = {
@@ -174,7 +175,7 @@ def figure(id: str = "predicted-speed") -> Explorable | Missing:
         return Missing("kernel_prediction")
     predicted = sorted(predicted, key=lambda row: row["batch"] * row["length"] * row["heads"])
     series = []
-    for view in product(LADDERS, PASS_LABELS, LAUNCHES):
+    for view in product(LADDERS, PASSES, LAUNCHES):
         where = dict(zip(("shapes", "pass", "launch"), view, strict=True))
         here = [row for row in predicted if all(row[key] == value for key, value in where.items())]
         for (name, source), cells in _bars(here).items():
@@ -211,7 +212,7 @@ def figure(id: str = "predicted-speed") -> Explorable | Missing:
         mark="bar",
         controls=[
             Filter("shapes", "Shapes", options=LADDERS),
-            Filter("pass", "Pass", options=PASS_LABELS),
+            Filter("pass", "Pass", options=PASSES),
             Filter("launch", "Launch", options=LAUNCHES),
             Toggle("implementation", "Kernel", options=IMPLEMENTATIONS),
             Toggle("source", "From", options=SOURCES),
@@ -248,7 +249,7 @@ def normaliser_cost() -> float:
     """Predicted cost of the normaliser with heads of 128, at most, as a share of the time."""
     pairs = [
         pair
-        for kind in PASS_LABELS
+        for kind in PASSES
         for pair in zip(large(128, "yes", kind), large(128, "no", kind), strict=True)
     ]
     return max(

@@ -8,11 +8,10 @@ from typing import Any
 from lsa.cost import PEAKS, design_cost, least_bytes
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from ..lib.axes import PASSES
 from ..lib.records import Row, have, provenance, rows
 from ..lib.tables import Missing
 from .published import PUBLISHED
-
-PASS_LABELS = {"forward": "forward", "forward+backward": "forward and backward"}
 
 COLUMNS = {  # of PUBLISHED
     ("Helion", "forward"): 4, ("Helion", "forward+backward"): 5,
@@ -51,7 +50,7 @@ def shares_of_stored_states(library: str, direction: str, least_tokens: int = 0)
 
 def fla_shares() -> list[float]:
     """`shares_of_stored_states` of fla, in both passes."""
-    return [one for direction in PASS_LABELS for one in shares_of_stored_states("fla", direction)]
+    return [one for direction in PASSES for one in shares_of_stored_states("fla", direction)]
 
 
 def numbers() -> dict[str, str]:
@@ -106,7 +105,7 @@ def published(id: str = "published-speed") -> Explorable:
         color="library",
         mark="bar",
         controls=[
-            Filter("pass", "Pass", options=PASS_LABELS, default="forward+backward"),
+            Filter("pass", "Pass", options=PASSES, default="forward+backward"),
             Toggle("library", "Library"),
         ],
     )
@@ -183,7 +182,7 @@ def figure(id: str = "kernel-races") -> Explorable | NotRaced:
         mark="bar",
         controls=[
             Filter("shapes", "Shapes", options=LADDERS),
-            Filter("pass", "Pass", options=PASS_LABELS),
+            Filter("pass", "Pass", options=PASSES),
             Filter("launch", "Launch", options=LAUNCHES),
             Toggle("implementation", "Kernel", options=IMPLEMENTATIONS | others),
         ],

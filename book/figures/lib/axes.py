@@ -11,4 +11,5 @@ LOSS = Axis("loss", "Loss", "nats per byte", digits=4)
 LOSS_OVER_SEEDS = Axis("loss", "Loss", "nats per byte", digits=4, low="low", high="high")
 UPDATES = Axis("update", "Updates")
 MINUTES = Axis("minutes", "Time", "minutes of training", digits=3)
+PASSES = {"forward": "forward", "forward+backward": "forward and backward"}  # of a Filter
 PROGRESS = Choice("Against", [UPDATES, MINUTES], default="minutes")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from ..lib.axes import PASSES
 from ..lib.format import in_words, times
 from ..lib.records import NotMeasuredError, Record, Row, have, need, provenance, row, rows
 from ..lib.tables import Missing
 
-PASSES = {"forward": "forward", "forward+backward": "forward and backward"}
 NAMES = {
     "steps": "in order",
     "tree": "as a tree",

@@ -6,11 +6,11 @@ from lsa.cost import update_flops
 from lsa.gpt import SCALES, gpt_config
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from ..index.mode_speed import stays_ahead
 from ..lib.axes import LENGTH, TIME, TIME_A_TOKEN
 from ..lib.format import counted, in_words, percent, times, times_between
 from ..lib.records import (
     SCALE_LABELS,
-    NotMeasuredError,
     Record,
     Row,
     have,
@@ -55,16 +55,9 @@ def ratio_to_softmax(scale: str, length: int) -> float:
 
 
 def overtakes(scale: str, fast: str, slow: str) -> int | None:
-    """The shortest length from which `fast` stays ahead of `slow`, by more than their quartiles.
-
-    None if it never does.
-    """
-    ahead = None
-    for length in reversed(lengths(scale, fast, slow)):
-        if point(scale, fast, length)["high"] >= point(scale, slow, length)["low"]:
-            break
-        ahead = length
-    return ahead
+    """`stays_ahead` of two modes."""
+    run = of_config(have("block_speed"), scale=scale)
+    return stays_ahead(rows(run, mode=fast), rows(run, mode=slow))
 
 
 def least_seconds(run: Record, mode: str, length: int) -> float:
@@ -95,10 +88,9 @@ def numbers() -> dict[str, str]:
     def operations() -> float:
         return longest() / (longest() + equal["1.5B"])
 
-    def named(length: int | None) -> str:
-        if length is None:
-            raise NotMeasuredError("block_speed: at no length measured")
-        return f"{length:,}"
+    def over_attention() -> int:
+        length = overtakes("1.5B", "chunked", "attention")
+        return need(length, "block_speed: at no length measured")
 
     equal = {scale: 12 * SCALES[scale]["d_model"] for scale in ("1.5B", "nano")}
     return in_words(
@@ -113,7 +105,7 @@ def numbers() -> dict[str, str]:
         block_counted=lambda: times(by_operations()),
         block_operations=lambda: percent(operations()),
         block_attention=lambda: percent(1 - 1 / ratio_to_softmax("1.5B", longest())),
-        block_over_attention=lambda: named(overtakes("1.5B", "chunked", "attention")),
+        block_over_attention=lambda: f"{over_attention():,}",
         block_repeats=lambda: counted(point("1.5B", "softmax", longest())["repeats"]),
         blocks=lambda: SCALES["1.5B"]["n_layer"],
         equal_wide=lambda: f"{equal['1.5B']:,}",

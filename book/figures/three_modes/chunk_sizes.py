@@ -5,8 +5,8 @@ from __future__ import annotations
 from lsa.cost import PEAKS, best_chunk_size
 
 from ...explorable.figure import Axis, Explorable, Filter, Series
-from ..index.mode_speed import PASSES, cost, limits
-from ..lib.axes import TIME
+from ..index.mode_speed import cost, limits
+from ..lib.axes import PASSES, TIME
 from ..lib.format import in_words, listed
 from ..lib.records import NotMeasuredError, Record, device_name, have, need, provenance, rows
 from ..lib.tables import Marked, Missing, Table

@@ -8,7 +8,7 @@ from lsa.attention.compiled import CHUNK_SIZE
 from lsa.cost import mode_cost, training_cost
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
-from ..lib.axes import LENGTH, TIME
+from ..lib.axes import LENGTH, PASSES, TIME
 from ..lib.format import duration, duration_between, in_words, percent, times, times_between
 from ..lib.records import (
     NotMeasuredError,
@@ -30,7 +30,6 @@ IMPLEMENTATIONS = {
     "torch": "plain PyTorch",
     "softmax": "softmax",
 }
-PASSES = {"forward": "forward", "forward+backward": "forward and backward"}
 BODIES = {"torch": "plain PyTorch", "avx2": "compiled, AVX2", "avx512": "compiled, AVX-512"}
 
 

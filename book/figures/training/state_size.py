@@ -14,6 +14,7 @@ from ..lib.pairs import Pairs, compare, differences
 from ..lib.records import Record, learned, need, provenance, row, rows
 from ..lib.seeds import bars, seeds_in_words
 from ..lib.tables import Missing
+from .scaling import finished
 
 EXPERIMENT = "state_size"
 KINDS = {
@@ -45,10 +46,9 @@ def arms() -> dict[Arm, list[Record]]:
     """The stored complete runs, all seeds of an arm together, in the order of seeds."""
     by_arm: dict[Arm, list[Record]] = {}
     for run in sorted(learned(EXPERIMENT), key=lambda run: run["config"]["seed"]):
-        config = run["config"]
-        made = run["tables"].get("validation", {"update": [0]})["update"]
-        if made and made[-1] >= config["updates"] and "model" in run["tables"]:
-            by_arm.setdefault(Arm(*(config[key] for key in Arm._fields)), []).append(run)
+        if finished(run):
+            arm = Arm(*(run["config"][key] for key in Arm._fields))
+            by_arm.setdefault(arm, []).append(run)
     return by_arm
 
 
