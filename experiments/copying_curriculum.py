@@ -19,8 +19,8 @@ from __future__ import annotations
 from typing import Any
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
-from .harness.core.tables import append, table
-from .harness.learning.passages import passage_gains
+from .harness.core.tables import append
+from .harness.learning.passages import AGAIN, passage_gains
 from .harness.learning.training import TABLES as CURVES
 from .harness.learning.training import Training, train_through
 from .recipes import NEAR
@@ -73,16 +73,7 @@ SMOKE: dict[str, Any] = {
     "distances": [16, 32],
 }
 SEEDS = (0, 1)
-TABLES = {
-    **CURVES,
-    "again": table(
-        update=("updates", "after how many updates"),
-        distance=("tokens", "from a passage to its second coming"),
-        place=("number", "which passage, from 0; novels take turns"),
-        loss=("nats/token", "of the passage when it comes again, without its first bytes"),
-        gain=("nats/token", "the same with another passage before it, minus this loss"),
-    ),
-}
+TABLES = {**CURVES, "again": AGAIN}
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:

@@ -116,11 +116,9 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Perform one run; see `plan.Experiment`."""
     training = Training(config, session.corpus(config["corpus"]), session.device)
     outcome = train_through(training, session)
-    if not outcome.complete:
-        return outcome
-    tables = dict(outcome.tables)
-    append(tables, "model", model_row(training.model, config["context"]))
-    return Outcome(tables)
+    if outcome.complete:
+        append(outcome.tables, "model", model_row(training.model, config["context"]))
+    return outcome
 
 
 EXPERIMENT = Experiment(

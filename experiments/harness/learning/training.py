@@ -55,6 +55,18 @@ TABLES = {
 }
 
 
+# Of `train_or_diverge`.
+END = {
+    "end": table(
+        ending=(
+            "name",
+            "`finished`, or `not finite`: a loss was no finite number, and the run ended before it",
+        ),
+        updates=("updates", "made with a finite loss"),
+    ),
+}
+
+
 class DivergedError(ArithmeticError):
     """A loss is not a finite number. Nothing of the update is recorded."""
 
@@ -293,6 +305,23 @@ def train_through(
         with _warning(session):
             resuming.finish(training)
     return Outcome(training.tables)
+
+
+def train_or_diverge(
+    training: Training,
+    session: Session,
+    watch: Callable[[Training], None] = lambda training: None,
+) -> Outcome:
+    """`train_through`, with a table that says how it ended: if a loss is not finite, there."""
+    try:
+        outcome, ending = train_through(training, session, watch), "finished"
+    except DivergedError as stop:
+        session.show(1, 1, str(stop))
+        outcome, ending = Outcome(training.tables), "not finite"
+    if not outcome.complete:
+        return outcome
+    end = {"ending": [ending], "updates": [training.updates]}
+    return Outcome({**outcome.tables, "end": end})
 
 
 def _resume(training: Training, session: Session) -> bool:
