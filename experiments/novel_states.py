@@ -20,7 +20,6 @@ from lsa import LinearState
 from lsa.gpt import GPT
 
 from .harness.core import checkpoint, record
-from .harness.core.files import set_aside
 from .harness.core.plan import Experiment, Outcome, Run, Session, UsageError
 from .harness.core.tables import Tables, append, table
 from .harness.learning.corpora import TEST_NOVELS
@@ -119,15 +118,8 @@ def read(model: GPT, text: Tensor, session: Session, config: dict[str, Any]) -> 
 
 def _resume(state: Any, session: Session, config: dict[str, Any]) -> tuple[Any, int]:
     """The state of a checkpoint of this configuration, and the number of letters read."""
-    if not session.checkpoint.exists():
-        return state, 0
-    try:
-        kept = checkpoint.load(session.checkpoint, session.device)
-        if kept["config"] != config:
-            raise checkpoint.CheckpointError("of another configuration")
-    except checkpoint.CheckpointError as error:
-        aside = set_aside(session.checkpoint)
-        session.warn(f"{session.checkpoint.name}: {error}; set aside as {aside.name}")
+    kept = checkpoint.resumed(session, config)
+    if kept is None:
         return state, 0
     found = map(LinearState, kept["S"], kept["z"])
     return resumed(state, kept["read"], found), kept["read"]

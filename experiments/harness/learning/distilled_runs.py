@@ -8,8 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..core.checkpoint import CheckpointError
-from ..core.files import set_aside
+from ..core import checkpoint
 from ..core.plan import Outcome, Session
 from ..core.tables import append, table
 from .distilling import Distillation
@@ -145,19 +144,14 @@ def _resume(one: Distillation, session: Session) -> None:
         path, besides = _end(path.parent, before), ("tokens", "goes_on", "keeps_end")
     if not path.exists():
         return
-    try:
+    with checkpoint.reading(session, path):
         session.earlier[:] = one.resume(path, besides)
-    except CheckpointError as error:
-        aside = set_aside(path)
-        session.warn(f"{path.name}: {error}; set aside as {aside.name}, and the run begins anew")
 
 
 def _save(one: Distillation, session: Session, path: Path) -> float:
     """Write a checkpoint, or warn if there is no space; returns the time of the next one."""
     began = time.monotonic()
-    try:
+    with checkpoint.storing(session, path):
         one.save(path, [*session.earlier, session.leg()])
-    except OSError as error:
-        session.warn(f"{path}: cannot be written ({error.strerror}); the run goes on")
     ended = time.monotonic()
     return ended + min(max(SAVE_EVERY, SAVE_SHARE * (ended - began)), SAVE_AT_MOST)

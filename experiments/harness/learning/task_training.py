@@ -13,7 +13,6 @@ import torch.nn.functional as F
 from lsa.gpt import GPT, Block, GPTConfig
 
 from ..core import checkpoint
-from ..core.files import set_aside
 from ..core.plan import Session
 from .answers import VALIDATION_SEED, answered, ask, draw_texts
 
@@ -179,22 +178,13 @@ class TaskTraining:
             "ending": self.ending,
             "legs": [*session.earlier, session.leg()],
         }
-        try:
+        with checkpoint.storing(session, session.checkpoint):
             checkpoint.save(session.checkpoint, contents)
-        except OSError as error:
-            session.warn(f"{session.checkpoint}: cannot be written ({error.strerror})")
 
     def _resume(self, session: Session) -> None:
-        """Continue from a checkpoint of this configuration; another one is set aside."""
-        if not session.checkpoint.exists():
-            return
-        try:
-            kept = checkpoint.load(session.checkpoint, torch.device("cpu"))
-            if kept["config"] != self.config:
-                raise checkpoint.CheckpointError("of another configuration")
-        except checkpoint.CheckpointError as error:
-            aside = set_aside(session.checkpoint)
-            session.warn(f"{session.checkpoint.name}: {error}; set aside as {aside.name}")
+        """Continue from a checkpoint, if there is one."""
+        kept = checkpoint.resumed(session, self.config)
+        if kept is None:
             return
         self.model.load_state_dict(kept["model"])
         self.optimizer.load_state_dict(kept["optimizer"])
