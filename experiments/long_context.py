@@ -17,7 +17,6 @@ import torch.nn.functional as F
 
 from lsa.gpt import GPT
 
-from .harness.core import record
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
 from .harness.learning.batches import VALIDATION_SPANS, held_out_tokens
@@ -99,9 +98,7 @@ def met_before(model: GPT, text: torch.Tensor, other: torch.Tensor, distance: in
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Perform one run; see `plan.Experiment`."""
-    # Results in another folder need not include a race.
-    places = session.checkpoint.parents[3], record.RESULTS
-    model, sha256 = model_of(config, places, session.device)
+    model, sha256 = model_of(config, session.places, session.device)
     pieces = texts(config, session)
     others = pieces.roll(VALIDATION_SPANS, 0)  # from elsewhere in the same novel
     tables: Tables = {}

@@ -13,10 +13,8 @@ noise and the keys themselves; these are not included.
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,6 +22,7 @@ from lsa.gpt import GPT
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
+from .harness.core.weights import pack_arrays
 from .harness.learning.answers import TEST_SEED, draw_texts
 from .harness.learning.task_training import SMOKE, TASKS, TRAINING, TaskTraining
 from .harness.learning.tasks import IGNORED
@@ -100,9 +99,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         case = config["cases"][-1]
         tokens, _ = draw_texts(config, case, TEST_SEED, -1, 1)
         q, k = keys(training.model, tokens[0], case["pairs"])
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, q=q.numpy(), k=k.numpy())
-        session.keep_weights(buffer.getvalue())
+        session.keep_weights(pack_arrays({"q": q.numpy(), "k": k.numpy()}))
     return Outcome(tables)
 
 

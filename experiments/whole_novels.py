@@ -20,7 +20,6 @@ from torch import Tensor
 
 from lsa.gpt import GPT
 
-from .harness.core import record
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
 from .harness.learning.corpora import Split
@@ -105,9 +104,7 @@ def read_windows(model: GPT, tokens: Tensor, window: int) -> Tensor:
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Perform one run; see `plan.Experiment`."""
-    # Results in another folder need not include a race.
-    places = session.checkpoint.parents[3], record.RESULTS
-    model, sha256 = model_of(config, places, session.device)
+    model, sha256 = model_of(config, session.places, session.device)
     tables: Tables = {}
     append(tables, "weights", {"sha256": sha256})
     texts = novels(session.corpus(config["corpus"]).splits["validation"], config["reach"])

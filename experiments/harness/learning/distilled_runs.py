@@ -17,6 +17,25 @@ from .returning import PAIRS, SCORES, Returning, passages, recall_in_text, score
 SAVE_EVERY = 120.0  # seconds between two checkpoints; work since the last one may be lost
 SAVE_SHARE = 10  # ... or this many times the last checkpoint's time, if that is longer
 SAVE_AT_MOST = 240.0  # ... but at most this
+MARK = 51_200  # tokens between two measurements
+BASE: dict[str, Any] = {
+    "model": "SmolLM2-135M-Instruct",
+    "corpus": "novels",
+    "seed": 0,
+    "order": "gradient",
+    "texts": 2,
+    "length": 512,
+    "feature_tokens": 40_960,
+    "feature_rate": 1e-2,
+    "mix_rate": 1e-3,
+    "learning_rate": 3e-4,
+    "warmup_updates": 20,
+    "measure_every": MARK,
+    "asked": [["passages", 256, 32]],
+    "keeps_end": False,
+    "goes_on": "",
+}
+SMOKE = {"model": "tiny", "texts": 2, "length": 200, "measure_every": 400}
 ARM: dict[str, Any] = {"arm": ("name", "which student: how its heads attend")}
 TOKENS: dict[str, Any] = {
     "tokens": ("tokens", "that it was trained on through the whole model before")
