@@ -70,16 +70,3 @@ def read_weights(path: Path, found: dict[str, Any]) -> bytes | None:
 def run_of(weights: Path) -> Path:
     """The record that weights lie beside."""
     return weights.with_name(weights.name.removesuffix(WEIGHTS) + ".json")
-
-
-def weigh(results: Path) -> list[Path]:
-    """Add the description of their weights to stored records that lack it; returns their paths."""
-    changed = []
-    for path in record.paths(results):
-        if path.with_suffix(WEIGHTS).is_file():
-            found = record.read(path)
-            packed = read_weights(path, found)
-            if packed and "weights" not in found:
-                record.write(path, {**found, "weights": describe_weights(packed)}, overwrite=True)
-                changed.append(path)
-    return changed
