@@ -21,8 +21,8 @@ from typing import Any
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import append
 from .harness.learning.passages import AGAIN, passage_gains
+from .harness.learning.training import NANO, Training, train_through
 from .harness.learning.training import TABLES as CURVES
-from .harness.learning.training import Training, train_through
 from .recipes import NEAR
 
 FAR = {"log_decay": [NEAR, 0.0]}
@@ -38,18 +38,11 @@ MODELS: dict[str, dict[str, Any]] = {
 CONTROLLED = ("cache", "sum")
 UPDATES, MARK = 1200, 200
 BASE: dict[str, Any] = {
-    "scale": "nano",
-    "corpus": "novels",
+    **NANO,
     "context": 4224,
     "span": 4224,
     "spans": 2,
-    "n_positions": None,
-    "learning_rate": 2e-3,
-    "warmup_updates": 100,
-    "weight_decay": 0.1,
-    "micro_batches": 1,
     "updates": UPDATES,
-    "train_seconds": 0,
     "validate_every": MARK,
     "validation_span": 16896,
     "returns": {"share": 0.25, "passage": 64, "nearest": 64, "farthest": 4096},

@@ -36,8 +36,8 @@ from .harness.learning.corpora import Corpus
 from .harness.learning.passages import AGAIN, losses, passage_gains
 from .harness.learning.probes import WINDOW, continuations
 from .harness.learning.sizes import MODEL, model_row
+from .harness.learning.training import NANO, Training, train_through
 from .harness.learning.training import TABLES as CURVES
-from .harness.learning.training import Training, train_through
 from .harness.learning.weights import pack_weights, packed_shapes
 from .recipes import NEAR, speed_table, time_updates
 
@@ -54,21 +54,14 @@ MODELS: dict[str, dict[str, Any]] = {
 UPDATES, COOLDOWN = 4_880, 976
 MARK = 1_220  # updates in 5 MB
 BASE: dict[str, Any] = {
+    **NANO,
     "size": "2.7M",
-    "scale": "nano",
     "shape": {"n_layer": 6, "d_model": 192},
-    "corpus": "novels",
     "reading": "once",
     "context": 1024,
     "spans": 4,
-    "n_positions": None,
-    "learning_rate": 2e-3,
-    "warmup_updates": 100,
     "cooldown_updates": COOLDOWN,
-    "weight_decay": 0.1,
-    "micro_batches": 1,
     "updates": UPDATES,
-    "train_seconds": 0,
     "validate_every": MARK,
     "validation_span": WINDOW,
     "curve": 20,  # updates per row of the stored curve

@@ -22,33 +22,18 @@ from torch import Tensor
 from lsa import GPT
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
-from .harness.learning.training import TABLES, Training, train_through
+from .harness.learning.training import NANO, SMOKE, TABLES, Training, train_through
 from .recipes import NEAR
 
 BASE = {
-    "scale": "nano",
-    "corpus": "novels",
+    **NANO,  # no table of positions, unless a remedy adds one
     "context": 1024,
     "span": 1024,
     "spans": 2,
     "attention_options": {},
-    "n_positions": None,  # no table of positions, unless a remedy adds one
-    "learning_rate": 2e-3,
-    "warmup_updates": 100,
-    "weight_decay": 0.1,
-    "micro_batches": 1,
     "updates": 400,
-    "train_seconds": 0,
     "validate_every": 25,
     "validation_span": 4096,  # of each held-out novel
-}
-SMOKE = {
-    "context": 64,
-    "span": 64,
-    "spans": 1,
-    "updates": 3,
-    "validate_every": 2,
-    "validation_span": 256,
 }
 # Approximate half-lives of a weight in bytes, and the slopes of its logarithm.
 HALF_LIVES = {1: 4 * NEAR, 4: NEAR, 16: NEAR / 4, 64: NEAR / 16, 256: NEAR / 64}
@@ -79,6 +64,7 @@ Projection = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
 
 def runs(kind: str, smoke: bool) -> list[Run]:
     """Every remedy with both attentions, and the controls; all runs of one seed before the next."""
+    rest = {**SMOKE, "spans": 1} if smoke else {}
     remedies = ["fades in 4"] if smoke else EITHER
     changes = [
         *(
@@ -89,7 +75,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         *CONTROLS.items(),
     ]
     return [
-        _run(remedy, seed, {**change, **(SMOKE if smoke else {})})
+        _run(remedy, seed, {**change, **rest})
         for seed in (SEEDS[:1] if smoke else SEEDS)
         for remedy, change in changes
     ]

@@ -25,7 +25,7 @@ from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import append, table
 from .harness.learning.probes import WINDOW, attended
 from .harness.learning.sizes import MODEL, model_row
-from .harness.learning.training import END, Training, train_or_diverge
+from .harness.learning.training import END, SMOKE, Training, train_or_diverge
 from .harness.learning.training import TABLES as CURVES
 from .recipes import NEAR
 
@@ -49,9 +49,6 @@ RECIPES: dict[str, dict[str, Any]] = {
         "context": 256, "span": 256, "spans": 8, "n_positions": 256, "learning_rate": 1e-3,
         "warmup_updates": 10, "updates": 1000, "validate_every": 250,
     },
-}  # fmt: skip
-SMOKE = {
-    "context": 64, "span": 64, "updates": 3, "validate_every": 2, "validation_span": 256,
 }  # fmt: skip
 # The layer that weighs the past: one of `lsa.layers`, and its options.
 WEIGHTS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -13,7 +13,7 @@ from lsa.attention.feature_maps import FEATURE_MAPS
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.learning.shapes import memory_needed
-from .harness.learning.training import END, Training, train_or_diverge
+from .harness.learning.training import END, SMOKE, Training, train_or_diverge
 from .harness.learning.training import TABLES as CURVES
 
 TABLES = {**CURVES, **END}
@@ -38,14 +38,6 @@ NORMS = {
     "sum": {"normalize": False},
     "output-norm": {"normalize": False, "output_norm": True},
 }
-SMOKE = {
-    "context": 64,
-    "span": 64,
-    "spans": 1,
-    "updates": 3,
-    "validate_every": 2,
-    "validation_span": 256,
-}
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
@@ -53,7 +45,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
     Also softmax and Taylor. Last come more seeds of four of them, to measure chance.
     """
-    rest = SMOKE if smoke else {}
+    rest = {**SMOKE, "spans": 1} if smoke else {}
     maps = ["elu_plus_one"] if smoke else list(FEATURE_MAPS)
     plan = [_run("softmax", 15, attention="softmax", **rest)]
     for i, feature_map in enumerate(maps):
