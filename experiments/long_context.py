@@ -54,16 +54,13 @@ TABLES = {
 
 def runs(kind: str, smoke: bool) -> list[Run]:
     """The race's models whose weights are stored; all first seeds before the second ones."""
-    contexts, seeds = ((64,), (0,)) if smoke else (CONTEXTS, SEEDS)
-    return [
-        _run(*reading_run(*model), SMOKE if smoke else {})
-        for model in stored_models(contexts, seeds)
-    ]
-
-
-def _run(name: str, model: dict[str, Any], rest: dict[str, Any]) -> Run:
-    config = {**BASE, **model, **rest}
-    return Run("long_context", name, config, 300 + 100 * model["seed"])
+    contexts, seeds, rest = ((64,), (0,), SMOKE) if smoke else (CONTEXTS, SEEDS, {})
+    plan = []
+    for model in stored_models(contexts, seeds):
+        name, read = reading_run(*model)
+        config = {**BASE, **read, **rest}
+        plan.append(Run("long_context", name, config, 300 + 100 * read["seed"]))
+    return plan
 
 
 @torch.no_grad()

@@ -75,7 +75,7 @@ def train(tmp_path, contents):
 
 
 def test_what_was_done_before_is_no_measure_of_a_runs_speed():
-    with runner._Bar("a run that goes on") as (bar, show):
+    with runner._bar("a run that goes on") as (bar, show):
         show(900.0, 1000.0, "goes on", 900.0)
         show(910.0, 1000.0, "loss 2.0")
         at = bar.format_dict
