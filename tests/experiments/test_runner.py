@@ -195,8 +195,6 @@ def test_a_text_that_is_missing_is_looked_for_once_and_only_ends_runs_that_read_
     said = capsys.readouterr().err
     assert looked == ["novels"] and "put it there" in said
     assert "1 runs stored" in said and "Traceback" not in said
-    assert smoke(tmp_path, "sampling_speed", "--corpus-source", "nowhere") == 1
-    assert "error: corpus source nowhere: no such file or folder" in capsys.readouterr().err
 
 
 def test_a_run_without_all_of_its_tables_is_kept_as_far_as_it_is(tmp_path, capsys):
