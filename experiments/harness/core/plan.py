@@ -14,8 +14,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from .files import first_line
-from .record import RESULTS
+from .files import RESULTS, first_line
 from .stopping import Stop
 from .tables import Table, Tables
 from .team import here
