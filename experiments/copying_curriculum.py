@@ -21,8 +21,9 @@ from typing import Any
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import append
 from .harness.learning.passages import AGAIN, passage_gains
-from .harness.learning.training import NANO, Training, train_through
+from .harness.learning.shapes import NANO
 from .harness.learning.training import TABLES as CURVES
+from .harness.learning.training import Training, train_through
 from .recipes import NEAR
 
 FAR = {"log_decay": [NEAR, 0.0]}

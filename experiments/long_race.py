@@ -35,9 +35,10 @@ from .harness.learning.batches import VALIDATION_SPANS, held_out_tokens
 from .harness.learning.corpora import Corpus
 from .harness.learning.passages import AGAIN, losses, passage_gains
 from .harness.learning.probes import WINDOW, continuations
+from .harness.learning.shapes import NANO
 from .harness.learning.sizes import MODEL, model_row
-from .harness.learning.training import NANO, Training, train_through
 from .harness.learning.training import TABLES as CURVES
+from .harness.learning.training import Training, train_through
 from .harness.learning.weights import pack_weights, packed_shapes
 from .recipes import NEAR, speed_table, time_updates
 

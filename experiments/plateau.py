@@ -22,7 +22,8 @@ from torch import Tensor
 from lsa import GPT
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
-from .harness.learning.training import NANO, SMOKE, TABLES, Training, train_through
+from .harness.learning.shapes import NANO, SMOKE
+from .harness.learning.training import TABLES, Training, train_through
 from .recipes import NEAR
 
 BASE = {

@@ -19,8 +19,9 @@ from typing import Any
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import append, table
 from .harness.learning.probes import WINDOW, attention_weights, continuations, loss_by_position
-from .harness.learning.training import NANO, Training, train_through
+from .harness.learning.shapes import NANO
 from .harness.learning.training import TABLES as CURVES
+from .harness.learning.training import Training, train_through
 from .harness.learning.weights import pack_weights, packed_shapes
 from .recipes import NEAR, speed_table, stored_models, time_updates
 

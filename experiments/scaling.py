@@ -24,10 +24,10 @@ from lsa.gpt import SCALES
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import append
 from .harness.learning.probes import WINDOW
-from .harness.learning.shapes import memory_needed
+from .harness.learning.shapes import SMOKE, memory_needed
 from .harness.learning.sizes import MODEL, model_row
-from .harness.learning.training import SMOKE, Training, train_through
 from .harness.learning.training import TABLES as CURVES
+from .harness.learning.training import Training, train_through
 from .recipes import NEAR
 
 SEEDS = (0, 1, 2)

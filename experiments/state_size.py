@@ -24,8 +24,9 @@ from typing import Any, NamedTuple
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import append, table
 from .harness.learning.probes import WINDOW, attended
+from .harness.learning.shapes import SMOKE
 from .harness.learning.sizes import MODEL, model_row
-from .harness.learning.training import END, SMOKE, Training, train_or_diverge
+from .harness.learning.training import END, Training, train_or_diverge
 from .harness.learning.training import TABLES as CURVES
 from .recipes import NEAR
 

@@ -12,8 +12,8 @@ from typing import Any
 from lsa.attention.feature_maps import FEATURE_MAPS
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
-from .harness.learning.shapes import memory_needed
-from .harness.learning.training import END, SMOKE, Training, train_or_diverge
+from .harness.learning.shapes import SMOKE, memory_needed
+from .harness.learning.training import END, Training, train_or_diverge
 from .harness.learning.training import TABLES as CURVES
 
 TABLES = {**CURVES, **END}

@@ -32,19 +32,6 @@ from .spread import OneProcess, Ranked
 
 SAVE_EVERY = 60.0  # seconds between two checkpoints
 SAVE_SHARE = 5  # ... or this many times the last checkpoint's time, if that is longer
-# The recipe of nano models whose heads decay, and so need no positions.
-NANO: dict[str, Any] = {
-    "scale": "nano",
-    "corpus": "novels",
-    "n_positions": None,
-    "learning_rate": 2e-3,
-    "warmup_updates": 100,
-    "weight_decay": 0.1,
-    "micro_batches": 1,
-    "train_seconds": 0,
-}
-# Of the smallest runs.
-SMOKE = {"context": 64, "span": 64, "updates": 3, "validate_every": 2, "validation_span": 256}
 TABLES = {
     "train": table(
         optional="empty where the first loss was not finite",
