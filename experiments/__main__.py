@@ -1,4 +1,4 @@
-"""python -m experiments list | run | submit | gpu | check | collect | convert | weigh | describe"""
+"""python -m experiments list | run | submit | gpu | check | collect | convert | describe"""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ from .harness.core.plan import DeviceLostError, Run, UsageError
 from .harness.core.provenance import describe_device, is_edited
 from .harness.core.states import state_of
 from .harness.core.team import TOLD, Team, here, joined, supposed
-from .harness.core.weights import weigh
 from .harness.learning.corpora import opener
 from .harness.learning.prepared import Split
 
-VERBS = "list | run | submit | gpu | check | collect | convert | weigh | describe"
+VERBS = "list | run | submit | gpu | check | collect | convert | describe"
 # Faults outside the code are reported in one line.
 REPORTED = (UsageError, runner.FailedError, DeviceLostError, record.RecordError, OSError)
 
@@ -116,8 +115,6 @@ def _parser() -> argparse.ArgumentParser:
     _add_convert(converting)
     converting.set_defaults(do=_convert)
 
-    weighing = verbs.add_parser("weigh", help="describe weights in stored records that do not")
-    weighing.set_defaults(do=_weigh)
     describing = verbs.add_parser("describe", help="write the data dictionary, results/README.md")
     describing.set_defaults(do=_describe)
     return parser
@@ -311,11 +308,6 @@ def _check(options: argparse.Namespace) -> int:
     print("\n".join(problems), end="\n" * bool(problems), file=sys.stderr)
     print("\n".join([*notes, f"{total - len(problems)} of {total} results are sound"]))
     return 1 if problems else 0
-
-
-def _weigh(options: argparse.Namespace) -> int:
-    print("\n".join(map(str, weigh(record.RESULTS))))
-    return 0
 
 
 def _describe(options: argparse.Namespace) -> int:

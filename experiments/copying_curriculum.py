@@ -19,8 +19,9 @@ from __future__ import annotations
 from typing import Any
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
-from .harness.core.tables import append, table
-from .harness.learning.passages import passage_gains
+from .harness.core.tables import append
+from .harness.learning.passages import AGAIN, passage_gains
+from .harness.learning.shapes import NANO
 from .harness.learning.training import TABLES as CURVES
 from .harness.learning.training import Training, train_through
 from .recipes import NEAR
@@ -38,18 +39,11 @@ MODELS: dict[str, dict[str, Any]] = {
 CONTROLLED = ("cache", "sum")
 UPDATES, MARK = 1200, 200
 BASE: dict[str, Any] = {
-    "scale": "nano",
-    "corpus": "novels",
+    **NANO,
     "context": 4224,
     "span": 4224,
     "spans": 2,
-    "n_positions": None,
-    "learning_rate": 2e-3,
-    "warmup_updates": 100,
-    "weight_decay": 0.1,
-    "micro_batches": 1,
     "updates": UPDATES,
-    "train_seconds": 0,
     "validate_every": MARK,
     "validation_span": 16896,
     "returns": {"share": 0.25, "passage": 64, "nearest": 64, "farthest": 4096},
@@ -73,16 +67,7 @@ SMOKE: dict[str, Any] = {
     "distances": [16, 32],
 }
 SEEDS = (0, 1)
-TABLES = {
-    **CURVES,
-    "again": table(
-        update=("updates", "after how many updates"),
-        distance=("tokens", "from a passage to its second coming"),
-        place=("number", "which passage, from 0; novels take turns"),
-        loss=("nats/token", "of the passage when it comes again, without its first bytes"),
-        gain=("nats/token", "the same with another passage before it, minus this loss"),
-    ),
-}
+TABLES = {**CURVES, "again": AGAIN}
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:

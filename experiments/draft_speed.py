@@ -9,6 +9,7 @@ after the feature map. The same run measures the speed of a copy.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ import torch
 from lsa import linear_attention
 from lsa.attention.feature_maps import elu_plus_one
 
-from .harness.bench.timing import TIMING, copy_rate, measure_in_turns, peak_bytes
+from .harness.bench.timing import TIMING, copy_rate, measure_in_turns, peak_bytes, timed_call
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import PASS, PASSES, append, table
 from .priorities import LATE
@@ -74,16 +75,10 @@ def program_call(
     shape = (config["batch"], length, config["heads"], config["width"])
     generator = torch.Generator(device).manual_seed(config["seed"])
     q, k, v, do = (torch.randn(shape, generator=generator, device=device) for _ in range(4))
-    q, k, v = (x.requires_grad_(backward) for x in (elu_plus_one(q), elu_plus_one(k), v))
-
-    def forward() -> torch.Tensor:
-        if program == "cumsum":
-            return draft_program(q, k, v)
-        return linear_attention(q, k, v, normalize=False, scale=1.0, **PACKAGE[program])
-
-    if backward:
-        return lambda: torch.autograd.grad(forward(), (q, k, v), do)
-    return torch.no_grad()(forward)
+    call: Callable[..., Any] = draft_program
+    if program != "cumsum":
+        call = partial(linear_attention, normalize=False, scale=1.0, **PACKAGE[program])
+    return timed_call(call, (elu_plus_one(q), elu_plus_one(k), v, do), backward)
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:

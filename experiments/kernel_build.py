@@ -131,7 +131,7 @@ def compiled(case: Case, config: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """A row for each launch of a call and its gradient."""
     from lsa.attention.triton.tuning.gpu import AMPERE, HOPPER, planned_for
 
-    from .harness.bench.compiling import build, record_launches
+    from .harness.bench.compiling import build, record_launches, resources
 
     with planned_for({80: AMPERE, 90: HOPPER}[config["arch"]]):
         made = record_launches(lambda: call(case, config))
@@ -144,14 +144,8 @@ def compiled(case: Case, config: dict[str, Any]) -> Iterator[dict[str, Any]]:
             "feature_map": case.feature_map,
             "normalized": "yes" if case.normalize else "no",
             "decay": "yes" if case.decay else "no",
-            "programs": launched.programs,
-            "warps": launched.options["num_warps"],
-            "registers": built.registers,
-            "spilled": built.spilled,
-            "shared": built.shared,
-            "resident": built.resident,
+            **resources(launched, built),
             "instructions": instructions(launched, built, config),
-            "warnings": ", ".join(built.warnings) or "none",
             "wgmma": built.wgmma,
             "mma": built.mma,
             "traffic": traffic(launched.arguments, launched.name),

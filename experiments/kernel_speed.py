@@ -10,7 +10,6 @@ with gradients.
 
 from __future__ import annotations
 
-import math
 import re
 import sys
 from collections.abc import Callable
@@ -24,7 +23,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from lsa import linear_attention, softmax_attention
 from lsa.attention.feature_maps import elu_plus_one
 
-from .harness.bench.errors import relative_rms
+from .harness.bench.errors import error_rows, outputs_and_gradients
 from .harness.bench.graphs import capture, replay_in_turns
 from .harness.bench.timing import (
     TIMING,
@@ -33,6 +32,7 @@ from .harness.bench.timing import (
     copy_rate,
     matmul_rate,
     measure_in_turns,
+    timed_call,
 )
 from .harness.core.plan import DeviceLostError, Experiment, Outcome, Run, Session
 from .harness.core.tables import PASS, PASSES, Tables, append, table
@@ -96,7 +96,6 @@ BACKENDS = {"flash": SDPBackend.FLASH_ATTENTION, "cuDNN": SDPBackend.CUDNN_ATTEN
 LAUNCHES = ("eager", "graph")
 # flash-linear-attention, pull request 875: before it, k's gradient lacked the normaliser's part.
 FLA_NORMALISES = [0, 5, 1]
-Inputs = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 Attention = Callable[..., torch.Tensor]
 
 
@@ -125,9 +124,7 @@ def implementations(session: Session) -> dict[str, Attention]:
         "ours, fading": _fading,
         **{f"softmax, {name}": _softmax_by(backend) for name, backend in BACKENDS.items()},
     }
-    newest = session.attempt(
-        lambda: import_module("flash_attn_interface"), "softmax, flash 3"
-    )  # fmt: skip
+    newest = session.attempt(lambda: import_module("flash_attn_interface"), "softmax, flash 3")
     if newest:
         found["softmax, flash 3"] = partial(newest.flash_attn_func, causal=True)
     peers = session.attempt(lambda: import_module("fla.ops.linear_attn"), "fla")
@@ -199,14 +196,6 @@ def draw(shape: list[int], config: dict[str, Any], device: torch.device) -> list
     return [x.to(dtype) for x in (elu_plus_one(q), elu_plus_one(k), v, do)]
 
 
-def gradients(call: Attention, inputs: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """o, dq, dk, dv of a call."""
-    *qkv, do = inputs
-    leaves = [x.detach().requires_grad_() for x in qkv]
-    o = call(*leaves)
-    return o.detach(), *torch.autograd.grad(o, leaves, do)
-
-
 def compare(
     names: dict[str, Attention], config: dict[str, Any], session: Session, tables: Tables
 ) -> None:
@@ -218,19 +207,15 @@ def compare(
     shape = config["shape"]
     inputs = draw(shape, {**config, "seed": config["seed"] + 1}, session.device)
     wide = [x.double() for x in inputs]
-    kinds = {"normalised": linear_attention, "fading": _fading}
-    exact = {kind: gradients(call, wide) for kind, call in kinds.items()}
-    exact[""] = gradients(lambda q, k, v: linear_attention(q, k, v, normalize=False), wide)
+    kinds: dict[str, Attention] = {"normalised": linear_attention, "fading": _fading}
+    kinds[""] = lambda q, k, v: linear_attention(q, k, v, normalize=False)
+    exact = {kind: outputs_and_gradients(call, wide) for kind, call in kinds.items()}
     for name, call in names.items():
-        wanted = exact[next((kind for kind in kinds if kind in name), "")]
-        once = partial(gradients, call, inputs)
-        found = attempt(name, once, str(shape), session, tables)
-        for tensor, x, y in zip(("o", "dq", "dk", "dv"), found or (), wanted, strict=False):
-            error = relative_rms(x, y)
-            if not math.isfinite(error):
-                session.warn(f"{name} {shape}: the error of {tensor} is {error}")
-                continue
-            append(tables, "errors", {"implementation": name, "tensor": tensor, "error": error})
+        wanted = exact[next(kind for kind in kinds if kind in name)]
+        once = partial(outputs_and_gradients, call, inputs)
+        if found := attempt(name, once, str(shape), session, tables):
+            for row in error_rows(name, ("o", "dq", "dk", "dv"), found, wanted, session):
+                append(tables, "errors", row)
         session.save(tables)
 
 
@@ -255,15 +240,6 @@ def limits(device: torch.device) -> dict[str, Any]:
         "copy": copy_rate(device, 2**30),
         "matmul": matmul_rate(device, torch.bfloat16, 8192),
     }
-
-
-def timed_call(call: Attention, inputs: list[torch.Tensor], backward: bool) -> Callable[[], Any]:
-    """A function without arguments that computes the attention once (and its gradients)."""
-    *qkv, do = inputs
-    if not backward:
-        return torch.no_grad()(lambda: call(*qkv))
-    leaves = [x.detach().requires_grad_() for x in qkv]
-    return lambda: torch.autograd.grad(call(*leaves), leaves, do)
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:

@@ -22,7 +22,8 @@ from typing import Any
 from lsa.llama import Attention
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
-from .harness.learning.distilled_runs import TABLES, distill_through
+from .harness.learning import distilled_runs
+from .harness.learning.distilled_runs import MARK, TABLES, distill_through
 from .harness.learning.distilling import Distillation
 from .harness.learning.returning import trained
 from .recipes import first_heads
@@ -32,36 +33,18 @@ ARMS: dict[str, dict[str, Any]] = {
     "state": {"kind": "window-state", "feature_map": "hedgehog", **NEAR},
     "window": {"kind": "window", **NEAR},
 }
-MARK = 51_200  # tokens between two measurements
 SHORT, LONG, LONGEST = 6 * MARK, 24 * MARK, 54 * MARK
 BASE: dict[str, Any] = {
-    "model": "SmolLM2-135M-Instruct",
-    "corpus": "novels",
-    "seed": 0,
+    **distilled_runs.BASE,
     "arms": ARMS,
     "softmax_heads": 0,
-    "order": "gradient",
-    "texts": 2,
-    "length": 512,
-    "feature_tokens": 40_960,
-    "feature_rate": 1e-2,
-    "mix_rate": 1e-3,
-    "learning_rate": 3e-4,
-    "warmup_updates": 20,
     "tokens": SHORT,
-    "measure_every": MARK,
-    "asked": [["passages", 256, 32]],
     "last": [["lists", 256, 32], ["passages", 1024, 16], ["passages", 4096, 8]],
-    "keeps_end": False,
-    "goes_on": "",
 }
 SMOKE = {
-    "model": "tiny",
-    "texts": 2,
-    "length": 200,
+    **distilled_runs.SMOKE,
     "feature_tokens": 800,
     "tokens": 800,
-    "measure_every": 400,
     "asked": [["passages", 80, 2]],
     "last": [["lists", 80, 1]],
 }

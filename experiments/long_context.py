@@ -17,7 +17,6 @@ import torch.nn.functional as F
 
 from lsa.gpt import GPT
 
-from .harness.core import record
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
 from .harness.learning.batches import VALIDATION_SPANS, held_out_tokens
@@ -55,16 +54,13 @@ TABLES = {
 
 def runs(kind: str, smoke: bool) -> list[Run]:
     """The race's models whose weights are stored; all first seeds before the second ones."""
-    contexts, seeds = ((64,), (0,)) if smoke else (CONTEXTS, SEEDS)
-    return [
-        _run(*reading_run(*model), SMOKE if smoke else {})
-        for model in stored_models(contexts, seeds)
-    ]
-
-
-def _run(name: str, model: dict[str, Any], rest: dict[str, Any]) -> Run:
-    config = {**BASE, **model, **rest}
-    return Run("long_context", name, config, 300 + 100 * model["seed"])
+    contexts, seeds, rest = ((64,), (0,), SMOKE) if smoke else (CONTEXTS, SEEDS, {})
+    plan = []
+    for model in stored_models(contexts, seeds):
+        name, read = reading_run(*model)
+        config = {**BASE, **read, **rest}
+        plan.append(Run("long_context", name, config, 300 + 100 * read["seed"]))
+    return plan
 
 
 @torch.no_grad()
@@ -99,9 +95,7 @@ def met_before(model: GPT, text: torch.Tensor, other: torch.Tensor, distance: in
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Perform one run; see `plan.Experiment`."""
-    # Results in another folder need not include a race.
-    places = session.checkpoint.parents[3], record.RESULTS
-    model, sha256 = model_of(config, places, session.device)
+    model, sha256 = model_of(config, session.places, session.device)
     pieces = texts(config, session)
     others = pieces.roll(VALIDATION_SPANS, 0)  # from elsewhere in the same novel
     tables: Tables = {}

@@ -22,6 +22,7 @@ update of each model, in turns, on a quiet computer.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -32,8 +33,9 @@ from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import INCREASING, Columns, append, table
 from .harness.learning.batches import VALIDATION_SPANS, held_out_tokens
 from .harness.learning.corpora import Corpus
-from .harness.learning.passages import losses, passage_gains
+from .harness.learning.passages import AGAIN, losses, passage_gains
 from .harness.learning.probes import WINDOW, continuations
+from .harness.learning.shapes import NANO
 from .harness.learning.sizes import MODEL, model_row
 from .harness.learning.training import TABLES as CURVES
 from .harness.learning.training import Training, train_through
@@ -53,21 +55,14 @@ MODELS: dict[str, dict[str, Any]] = {
 UPDATES, COOLDOWN = 4_880, 976
 MARK = 1_220  # updates in 5 MB
 BASE: dict[str, Any] = {
+    **NANO,
     "size": "2.7M",
-    "scale": "nano",
     "shape": {"n_layer": 6, "d_model": 192},
-    "corpus": "novels",
     "reading": "once",
     "context": 1024,
     "spans": 4,
-    "n_positions": None,
-    "learning_rate": 2e-3,
-    "warmup_updates": 100,
     "cooldown_updates": COOLDOWN,
-    "weight_decay": 0.1,
-    "micro_batches": 1,
     "updates": UPDATES,
-    "train_seconds": 0,
     "validate_every": MARK,
     "validation_span": WINDOW,
     "curve": 20,  # updates per row of the stored curve
@@ -103,10 +98,7 @@ TABLES = {
         seconds=("s", "what these updates took together"),
         loss=("nats/token", "mean loss on their own text, each before its step"),
     ),
-    "validation": table(
-        optional=TRAINED,
-        **{name: tuple(column) for name, column in CURVES["validation"].columns.items()},
-    ),
+    "validation": replace(CURVES["validation"], optional=TRAINED),
     "positions": table(
         optional=TRAINED,
         **ASKED,
@@ -115,21 +107,14 @@ TABLES = {
         last=("tokens", "the last position"),
         loss=("nats/token", "mean loss at these positions"),
     ),
-    "again": table(
-        optional=TRAINED,
-        **ASKED,
-        distance=("tokens", "from a passage to its second coming"),
-        place=("number", "which passage, from 0; novels take turns"),
-        loss=("nats/token", "of the passage when it comes again, without its first bytes"),
-        gain=("nats/token", "the same with another passage before it, minus this loss"),
-    ),
+    "again": replace(AGAIN, optional=TRAINED),
     "samples": table(
         optional=TRAINED,
         **ASKED,
         kind=("name", "`greedy`: the most likely byte each time; `sampled`: drawn at 0.8"),
         text=("text", "what the model writes after a fixed prompt"),
     ),
-    "model": table(optional=TRAINED, **{k: tuple(c) for k, c in MODEL["model"].columns.items()}),
+    "model": replace(MODEL["model"], optional=TRAINED),
     "speed": speed_table("the run"),
 }
 
@@ -137,7 +122,7 @@ TABLES = {
 def runs(kind: str, smoke: bool) -> list[Run]:
     """Softmax, linear and the controls; then a second seed of the first two."""
     if smoke:
-        return [_speed(SMOKE), *(_run(model, 0, 0, SMOKE) for model in MODELS)]
+        return [_speed({**SMOKE, "rounds": 2}), *(_run(model, 0, 0, SMOKE) for model in MODELS)]
     return [
         _speed({}),
         *(_run(model, 0, 700 + place, {}) for place, model in enumerate(MODELS)),
@@ -152,13 +137,7 @@ def _run(model: str, seed: int, priority: int, rest: dict[str, Any]) -> Run:
 
 
 def _speed(rest: dict[str, Any]) -> Run:
-    config = {
-        "model": "all",
-        "rounds": ROUNDS,
-        "seed": 0,
-        **rest,
-        **({"rounds": 2} if rest else {}),
-    }
+    config = {"model": "all", "rounds": ROUNDS, "seed": 0, **rest}
     return Run("long_race", "speed", config, 99)
 
 

@@ -18,7 +18,6 @@ most likely tokens by their row in `vocabulary`, in order, and their probabiliti
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -30,9 +29,9 @@ from lsa.layers.mixes import SoftmaxMix
 from lsa.llama import Attention, Llama
 from lsa.llama_files import Text, smollm2_path
 
-from .harness.core import record
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
+from .harness.core.weights import pack_arrays
 from .harness.learning.returning import LEAD, passages, trained
 from .recipes import ranked_heads
 
@@ -247,7 +246,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         append(tables, "tokens", {"token": token, "text": letters})
     A = looks(model.model, text.tokens)
     kept = kept_weights(A, config["largest"], config["least"])
-    arrays: dict[str, Any] = packed_looks(A, kept)
+    arrays = packed_looks(A, kept)
     shares = (A * kept).sum(-1)
     held = {"mean": shares.mean().item(), "again": shares[..., text.second].mean().item()}
     append(tables, "kept", {name: round(value, 5) for name, value in held.items()})
@@ -261,9 +260,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     arrays["guesses"] = rows.numpy().astype(np.uint16)
     arrays["shares"] = _thousandths(torch.stack([one.shares for one in found]))
     arrays["wanted"] = _thousandths(torch.stack([one.wanted for one in found]))
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
-    session.keep_weights(buffer.getvalue())
+    session.keep_weights(pack_arrays(arrays))
     return Outcome(tables)
 
 
@@ -271,8 +268,7 @@ def _ranking(config: dict[str, Any], session: Session) -> list[tuple[int, int]]:
     if config["order"] == "counted":  # a model without a ranking
         shape = trained(config["model"]).model.config
         return [(layer, head) for layer in range(shape.n_layer) for head in range(shape.n_head)]
-    places = session.checkpoint.parents[3], record.RESULTS
-    return ranked_heads(config["model"], "passages", config["order"], places)
+    return ranked_heads(config["model"], "passages", config["order"], session.places)
 
 
 @torch.no_grad()

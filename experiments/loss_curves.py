@@ -52,14 +52,7 @@ def _pair(
         Run(
             "loss_curves",
             f"{scale}-{attention}-{context}{form}",
-            {
-                "scale": scale,
-                "attention": attention,
-                "context": context,
-                **BASE,
-                **draw,
-                **rest,
-            },
+            {"scale": scale, "attention": attention, "context": context, **BASE, **draw, **rest},
             priority,
         )
         for attention in ("softmax", "linear")

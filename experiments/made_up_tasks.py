@@ -31,6 +31,7 @@ from lsa.layers import LAYERS
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import INCREASING, Tables, append, table
+from .harness.learning import task_training
 from .harness.learning.answers import (
     BETWEEN,
     TEST_SEED,
@@ -81,24 +82,12 @@ OF_DISTANCES: dict[str, tuple[str, dict[str, Any]]] = {
     "fades": ("linear", {"log_decay": [-log(2) / HALF_LIFE]}),
 }
 
-PAIRS, WRITES = (8, 16, 32, 64), (1, 2, 4, 8)
+WRITES = (1, 2, 4, 8)
 WINDOWS = {4: (128, 256, 512, 1024), 16: (128, 256, 512, 1024), 64: (512, 1024)}
 FAR = 8  # pairs that are asked for at a distance
 TASKS: dict[str, dict[str, Any]] = {
-    "recall": {
-        "vocab": 136,
-        "n_positions": None,
-        "n_layer": 1,
-        "cases": [{"length": 4 * pairs, "pairs": pairs} for pairs in PAIRS],
-        "join": [0, 240, 320, 400],
-    },
-    "selective copying": {
-        "vocab": 16,
-        "n_positions": 64,
-        "n_layer": 2,
-        "cases": [{"length": 64, "tokens": 8}],
-        "join": [0],
-    },
+    "recall": task_training.TASKS["recall"],
+    "selective copying": task_training.TASKS["selective copying"],
     "overwriting": {
         "vocab": 136,
         "n_positions": 144,  # without positions softmax cannot tell new from old
@@ -107,20 +96,10 @@ TASKS: dict[str, dict[str, Any]] = {
         "join": [0, 240, 320, 400],
     },
     "induction": {
-        "vocab": 16,
-        "n_positions": None,
-        "n_layer": 1,
-        "cases": [{"length": 256, "questions": n} for n in (16, 4, 1)],
-        "join": [0, 160, 240],
+        **task_training.TASKS["induction"],
         "lengths": [64, 256, 1024, 4096, 16384, 65536],
     },
-    "copying": {
-        "vocab": 16,
-        "n_positions": 64,
-        "n_layer": 2,
-        "cases": [{"length": 64, "tokens": 16}],
-        "join": [0],
-    },
+    "copying": task_training.TASKS["copying"],
     "recall in windows": {
         "vocab": 136,
         "n_positions": None,
@@ -146,19 +125,12 @@ TASKS: dict[str, dict[str, Any]] = {
     },
 }
 # Half a decade apart, around the rate at which gates learn, which a probe's choice missed.
-MIDDLE, *FURTHER = RATES = (3e-3, 1e-3, 1e-2)
+RATES = (3e-3, 1e-3, 1e-2)
+MIDDLE = RATES[0]
 SEEDS = (0, 1, 2)
 FIRST = 200  # priority of the first tier
 BASE: dict[str, Any] = {
-    "d_model": 32,
-    "front_width": 4,
-    "updates": 2400,
-    "solved": 0.995,
-    "validate_every": 40,
-    "tokens": 1024,  # an update reads so many, in texts of one length
-    "warmup_updates": 20,
-    "weight_decay": 0.01,
-    "held_out": 32,  # texts of a case for validation
+    **task_training.TRAINING,
     "asked": 128,  # other texts of a case for the test
     "lengths": [],
     "distances": [],
@@ -167,14 +139,7 @@ LONGEST_OF_GROWING = 4096  # tokens: beyond this, a growing state would take hou
 # Number of texts by length; fewer if they are long.
 TEXTS = {64: 256, 256: 256, 1024: 128, 4096: 64, 16384: 16, 65536: 8}
 GIVEN_UP = 0.5  # share right at a length, below which longer ones are skipped
-SMOKE = {
-    "updates": 4,
-    "validate_every": 2,
-    "tokens": 64,
-    "held_out": 2,
-    "asked": 2,
-    "d_model": 16,
-}
+SMOKE = {**task_training.SMOKE, "asked": 2}
 TABLES = {
     "curve": table(
         optional="empty where the first loss was not finite",

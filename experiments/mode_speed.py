@@ -8,6 +8,7 @@ measures the device's own limits first, and chunked mode at every chunk size las
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from .harness.bench.timing import (
     matmul_rate,
     measure_in_turns,
     peak_bytes,
+    timed_call,
 )
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import PASS, PASSES, append, table
@@ -105,17 +107,10 @@ def attention_call(
     q, k, v, do = (torch.randn(shape, generator=generator, device=device) for _ in range(4))
     if mode != "softmax":
         q, k = elu_plus_one(q), elu_plus_one(k)
-    q, k, v = (x.to(dtype).requires_grad_(backward) for x in (q, k, v))
-    do = do.to(dtype)
-
-    def forward() -> torch.Tensor:
-        if mode == "softmax":
-            return softmax_attention(q, k, v)
-        return linear_attention(q, k, v, mode=mode, chunk_size=chunk_size)
-
-    if backward:
-        return lambda: torch.autograd.grad(forward(), (q, k, v), do)
-    return torch.no_grad()(forward)
+    call = softmax_attention
+    if mode != "softmax":
+        call = partial(linear_attention, mode=mode, chunk_size=chunk_size)
+    return timed_call(call, [x.to(dtype) for x in (q, k, v, do)], backward)
 
 
 def limits(config: dict[str, Any], device: torch.device) -> dict[str, list[float]]:

@@ -8,7 +8,6 @@ the next letter. The arrays have the same size after a thousand letters as after
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,10 +18,10 @@ from torch import Tensor
 from lsa import LinearState
 from lsa.gpt import GPT
 
-from .harness.core import checkpoint, record
-from .harness.core.files import set_aside
+from .harness.core import checkpoint
 from .harness.core.plan import Experiment, Outcome, Run, Session, UsageError
 from .harness.core.tables import Tables, append, table
+from .harness.core.weights import pack_arrays
 from .harness.learning.corpora import TEST_NOVELS
 from .recipes import NEAR, model_of
 
@@ -119,15 +118,8 @@ def read(model: GPT, text: Tensor, session: Session, config: dict[str, Any]) -> 
 
 def _resume(state: Any, session: Session, config: dict[str, Any]) -> tuple[Any, int]:
     """The state of a checkpoint of this configuration, and the number of letters read."""
-    if not session.checkpoint.exists():
-        return state, 0
-    try:
-        kept = checkpoint.load(session.checkpoint, session.device)
-        if kept["config"] != config:
-            raise checkpoint.CheckpointError("of another configuration")
-    except checkpoint.CheckpointError as error:
-        aside = set_aside(session.checkpoint)
-        session.warn(f"{session.checkpoint.name}: {error}; set aside as {aside.name}")
+    kept = checkpoint.resumed(session, config)
+    if kept is None:
         return state, 0
     found = map(LinearState, kept["S"], kept["z"])
     return resumed(state, kept["read"], found), kept["read"]
@@ -135,9 +127,7 @@ def _resume(state: Any, session: Session, config: dict[str, Any]) -> tuple[Any, 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Perform one run; see `plan.Experiment`. The arrays are stored beside its record."""
-    # Results in another folder need not include a race.
-    places = session.checkpoint.parents[3], record.RESULTS
-    model, sha256 = model_of(config, places, session.device)
+    model, sha256 = model_of(config, session.places, session.device)
     text = novel(config, session).to(session.device)
     found = read(model.double(), text, session, config)
     if found is None:
@@ -148,12 +138,8 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         "z": torch.cat([one.z for one in layers]),
         "logits": logits,
     }
-    packed: dict[str, Any] = {
-        name: one.cpu().numpy().astype(np.float32) for name, one in arrays.items()
-    }
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **packed)
-    session.keep_weights(buffer.getvalue())
+    packed = {name: one.cpu().numpy().astype(np.float32) for name, one in arrays.items()}
+    session.keep_weights(pack_arrays(packed))
     tables: Tables = {}
     append(tables, "weights", {"sha256": sha256})
     row = {

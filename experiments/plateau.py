@@ -22,32 +22,19 @@ from torch import Tensor
 from lsa import GPT
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
+from .harness.learning.shapes import NANO, SMOKE
 from .harness.learning.training import TABLES, Training, train_through
 from .recipes import NEAR
 
 BASE = {
-    "scale": "nano",
-    "corpus": "novels",
+    **NANO,  # no table of positions, unless a remedy adds one
     "context": 1024,
     "span": 1024,
     "spans": 2,
-    "n_positions": None,  # no table of positions, unless a remedy adds one
-    "learning_rate": 2e-3,
-    "warmup_updates": 100,
-    "weight_decay": 0.1,
-    "micro_batches": 1,
+    "attention_options": {},
     "updates": 400,
-    "train_seconds": 0,
     "validate_every": 25,
     "validation_span": 4096,  # of each held-out novel
-}
-SMOKE = {
-    "context": 64,
-    "span": 64,
-    "spans": 1,
-    "updates": 3,
-    "validate_every": 2,
-    "validation_span": 256,
 }
 # Approximate half-lives of a weight in bytes, and the slopes of its logarithm.
 HALF_LIVES = {1: 4 * NEAR, 4: NEAR, 16: NEAR / 4, 64: NEAR / 16, 256: NEAR / 64}
@@ -60,13 +47,16 @@ EITHER: dict[str, dict[str, Any]] = {
     "sinusoids": {"n_positions": 1024, "meets": "sinusoids"},
     "rotation": {"meets": "rotation"},
     "token shift": {"meets": "token shift"},
-    **{f"fades in {n}": {"log_decay": [slope, 0.0]} for n, slope in HALF_LIVES.items()},
-    "near only": {"log_decay": [NEAR, NEAR]},
+    **{
+        f"fades in {n}": {"attention_options": {"log_decay": [slope, 0.0]}}
+        for n, slope in HALF_LIVES.items()
+    },
+    "near only": {"attention_options": {"log_decay": [NEAR, NEAR]}},
 }
 CONTROLS: dict[str, dict[str, Any]] = {
-    "none": {"attention": "none", "attention_options": {}},
+    "none": {"attention": "none"},
     "token before": {"attention": "conv", "attention_options": {"width": 2}},
-    "shift alone": {"attention": "none", "attention_options": {}, "meets": "token shift"},
+    "shift alone": {"attention": "none", "meets": "token shift"},
 }
 SEEDS = (0, 1, 2)
 # x [B, T, D] to q, k, v.
@@ -75,25 +65,26 @@ Projection = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
 
 def runs(kind: str, smoke: bool) -> list[Run]:
     """Every remedy with both attentions, and the controls; all runs of one seed before the next."""
-    plan = []
-    for seed in SEEDS[:1] if smoke else SEEDS:
-        priority = 200 + seed
-        for remedy, change in (
-            {"fades in 4": EITHER["fades in 4"]}.items() if smoke else EITHER.items()
-        ):
-            for attention in ("softmax", "linear"):
-                rest = {key: value for key, value in change.items() if key != "log_decay"}
-                options = {"log_decay": change["log_decay"]} if "log_decay" in change else {}
-                rest |= {"attention": attention, "attention_options": options}
-                plan.append(_run(remedy, seed, priority, {**rest, **(SMOKE if smoke else {})}))
-        for remedy, change in CONTROLS.items():
-            plan.append(_run(remedy, seed, priority, {**change, **(SMOKE if smoke else {})}))
-    return plan
+    rest = {**SMOKE, "spans": 1} if smoke else {}
+    remedies = ["fades in 4"] if smoke else EITHER
+    changes = [
+        *(
+            (remedy, {"attention": attention, **EITHER[remedy]})
+            for remedy in remedies
+            for attention in ("softmax", "linear")
+        ),
+        *CONTROLS.items(),
+    ]
+    return [
+        _run(remedy, seed, {**change, **rest})
+        for seed in (SEEDS[:1] if smoke else SEEDS)
+        for remedy, change in changes
+    ]
 
 
-def _run(remedy: str, seed: int, priority: int, change: dict[str, Any]) -> Run:
+def _run(remedy: str, seed: int, change: dict[str, Any]) -> Run:
     name = f"{change['attention']}-{remedy.replace(' ', '-')}-seed{seed}"
-    return Run("plateau", name, {**BASE, "remedy": remedy, "seed": seed, **change}, priority)
+    return Run("plateau", name, {**BASE, "remedy": remedy, "seed": seed, **change}, 200 + seed)
 
 
 def sinusoids(model: GPT) -> None:

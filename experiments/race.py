@@ -19,6 +19,7 @@ from typing import Any
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import append, table
 from .harness.learning.probes import WINDOW, attention_weights, continuations, loss_by_position
+from .harness.learning.shapes import NANO
 from .harness.learning.training import TABLES as CURVES
 from .harness.learning.training import Training, train_through
 from .harness.learning.weights import pack_weights, packed_shapes
@@ -47,14 +48,7 @@ TOKENS = 2048  # the least bytes that an update reads; or one window
 ROUNDS = {256: 25, 1024: 25, 4096: 15, 16384: 7}
 SEEDS = (0, 1, 2)
 BASE = {
-    "scale": "nano",
-    "corpus": "novels",
-    "n_positions": None,  # decay tells near from far, so no table of positions limits the length
-    "learning_rate": 2e-3,
-    "warmup_updates": 100,
-    "weight_decay": 0.1,
-    "micro_batches": 1,
-    "train_seconds": 0,
+    **NANO,
     "continued": 160,  # bytes written for the film
     "validation_span": WINDOW,  # of each held-out novel, as for the n-gram models
 }

@@ -23,7 +23,8 @@ from typing import Any
 from lsa.llama import Attention
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
-from .harness.learning.distilled_runs import TABLES, distill_through
+from .harness.learning import distilled_runs
+from .harness.learning.distilled_runs import MARK, TABLES, distill_through
 from .harness.learning.distilling import Distillation
 from .harness.learning.returning import trained
 from .recipes import first_heads
@@ -32,42 +33,24 @@ NEAR = {"window": 64, "first": 4}
 WINDOW = {"kind": "window", **NEAR}
 MAIN = "hedgehog-128"
 SIZES = (4, 16, 64, 512, 2048)
-MARK = 51_200  # tokens between two measurements
 BASE: dict[str, Any] = {
-    "model": "SmolLM2-135M-Instruct",
-    "corpus": "novels",
-    "seed": 0,
+    **distilled_runs.BASE,
     "arms": ["window", MAIN],
     "heads": 8,
-    "order": "gradient",
-    "texts": 2,
-    "length": 512,
-    "feature_tokens": 40_960,
-    "feature_rate": 1e-2,
-    "mix_rate": 1e-3,
-    "learning_rate": 3e-4,
-    "warmup_updates": 20,
     "tokens": 2 * MARK,
-    "measure_every": MARK,
-    "asked": [["passages", 256, 32]],
     "last": [
         *(["passages", distance, 16] for distance in (128, 1024)),
         *(["lists", 256, 16, pairs] for pairs in (1, 4, 16, 64)),
         *(["passages", distance, 4] for distance in (4096, 7936)),
     ],
-    "keeps_end": False,
-    "goes_on": "",
 }
 SMOKE = {
-    "model": "tiny",
+    **distilled_runs.SMOKE,
     "order": "counted",
     "heads": 3,
     "arms": ["window", "hedgehog-4", "fades-64"],
-    "texts": 2,
-    "length": 200,
     "feature_tokens": 400,
     "tokens": 400,
-    "measure_every": 400,
     "asked": [["passages", 80, 1]],
     "last": [["lists", 80, 1, 2]],
 }

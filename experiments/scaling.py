@@ -24,7 +24,7 @@ from lsa.gpt import SCALES
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import append
 from .harness.learning.probes import WINDOW
-from .harness.learning.shapes import memory_needed
+from .harness.learning.shapes import SMOKE, memory_needed
 from .harness.learning.sizes import MODEL, model_row
 from .harness.learning.training import TABLES as CURVES
 from .harness.learning.training import Training, train_through
@@ -59,9 +59,6 @@ BASE: dict[str, Any] = {
 AGAIN = "2.7M"
 CHANGES = {"half the rate": {"learning_rate": 1e-3}, "twice the rate": {"learning_rate": 4e-3}}
 SMALL = {"spans": 2, "learning_rate": 2e-3, "micro_batches": 1}  # 2,048 bytes an update
-SMOKE = {
-    "context": 64, "span": 64, "updates": 3, "validate_every": 2, "validation_span": 256,
-}  # fmt: skip
 # On a GPU: 131,072 bytes an update, and GPT-2's sizes with the learning rates of `loss_curves`.
 LARGE = {"spans": 128}
 RATES = {"124M": 6e-4, "355M": 3e-4, "774M": 2e-4, "1.5B": 2e-4}
@@ -116,11 +113,9 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Perform one run; see `plan.Experiment`."""
     training = Training(config, session.corpus(config["corpus"]), session.device)
     outcome = train_through(training, session)
-    if not outcome.complete:
-        return outcome
-    tables = dict(outcome.tables)
-    append(tables, "model", model_row(training.model, config["context"]))
-    return Outcome(tables)
+    if outcome.complete:
+        append(outcome.tables, "model", model_row(training.model, config["context"]))
+    return outcome
 
 
 EXPERIMENT = Experiment(

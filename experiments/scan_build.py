@@ -95,7 +95,7 @@ def instructions(launched: Any, built: Any, state: int) -> float:
 
 def compiled(config: dict[str, Any], rule: str, dtype: str, N: int) -> Iterator[dict[str, Any]]:
     """A row for each launch of a call and its gradient."""
-    from .harness.bench.compiling import build, record_launches
+    from .harness.bench.compiling import build, record_launches, resources
 
     for launched in record_launches(lambda: call(config, rule, dtype, N)):
         built = build(launched, config["arch"])
@@ -104,14 +104,8 @@ def compiled(config: dict[str, Any], rule: str, dtype: str, N: int) -> Iterator[
             "input_rule": rule,
             "dtype": dtype,
             "state": N,
-            "programs": launched.programs,
-            "warps": launched.options["num_warps"],
-            "registers": built.registers,
-            "spilled": built.spilled,
-            "shared": built.shared,
-            "resident": built.resident,
+            **resources(launched, built),
             "instructions": round(instructions(launched, built, N), 3),
-            "warnings": ", ".join(built.warnings) or "none",
         }
 
 

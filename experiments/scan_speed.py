@@ -20,8 +20,8 @@ from torch import Tensor
 
 from lsa.scans import selective_scan
 
-from .harness.bench.errors import relative_rms
-from .harness.bench.timing import TIMING, copy_rate, measure_in_turns
+from .harness.bench.errors import error_rows, outputs_and_gradients
+from .harness.bench.timing import TIMING, copy_rate, measure_in_turns, timed_call
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import PASS, PASSES, Tables, append, table
 from .priorities import REST
@@ -50,6 +50,7 @@ TABLES = {
 LENGTHS = {"cpu": (256, 1024, 4096, 16384), "cuda": (256, 1024, 4096, 16384, 65536)}
 # Past this, the graph that plain torch differentiates stores more states than memory can hold.
 LONGEST_PLAIN = {"forward": 65536, "forward+backward": 16384}
+TENSORS = ("y", "du", "ddelta", "dA", "dB", "dC")
 Scan = Callable[..., Tensor]
 
 
@@ -123,44 +124,22 @@ def draw(
     return [rows[0], rows[1], A, *rows[2:]]
 
 
-def gradients(call: Scan, inputs: list[Tensor]) -> tuple[Tensor, ...]:
-    """y, du, dΔ, dA, dB, dC of a call."""
-    *x, dy = inputs
-    leaves = [y.detach().requires_grad_() for y in x]
-    y = call(*leaves)
-    return y.detach(), *torch.autograd.grad(y, leaves, dy)
-
-
 def compare(
     names: dict[str, Scan], config: dict[str, Any], session: Session
 ) -> list[dict[str, Any]]:
     """The errors of every implementation against float64."""
     length = min(config["length"], config["compared"])
     inputs = draw(config, length, session.device)
-    exact = gradients(partial(_by_mode, mode="steps"), [x.double() for x in inputs])
+    exact = outputs_and_gradients(partial(_by_mode, mode="steps"), [x.double() for x in inputs])
     rows = []
     for name, call in names.items():
         given = draw(config, length, session.device, time_last=name == "mamba_ssm")
-        found = session.attempt(lambda call=call, given=given: gradients(call, given), name)
-        for tensor, x, y in zip(
-            ("y", "du", "ddelta", "dA", "dB", "dC"), found or (), exact, strict=False
-        ):
-            x = x.transpose(1, 2) if tensor == "y" and name == "mamba_ssm" else x
-            error = relative_rms(x, y)
-            if not math.isfinite(error):
-                session.warn(f"{name}: the error of {tensor} is {error}")
-                continue
-            rows.append({"implementation": name, "tensor": tensor, "error": error})
+        found = session.attempt(partial(outputs_and_gradients, call, given), name)
+        if found:
+            y, *gradients = found
+            y = y.transpose(1, 2) if name == "mamba_ssm" else y
+            rows += error_rows(name, TENSORS, (y, *gradients), exact, session)
     return rows
-
-
-def timed_call(call: Scan, inputs: list[Tensor], backward: bool) -> Callable[[], Any]:
-    """A function without arguments that computes the scan once (and its gradients)."""
-    *x, dy = inputs
-    if not backward:
-        return torch.no_grad()(lambda: call(*x))
-    leaves = [y.detach().requires_grad_() for y in x]
-    return lambda: torch.autograd.grad(call(*leaves), leaves, dy)
 
 
 def least_bytes(config: dict[str, Any], backward: bool) -> float:

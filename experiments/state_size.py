@@ -24,9 +24,10 @@ from typing import Any, NamedTuple
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import append, table
 from .harness.learning.probes import WINDOW, attended
+from .harness.learning.shapes import SMOKE
 from .harness.learning.sizes import MODEL, model_row
+from .harness.learning.training import END, Training, train_or_diverge
 from .harness.learning.training import TABLES as CURVES
-from .harness.learning.training import DivergedError, Training, train_through
 from .recipes import NEAR
 
 SEEDS = (0, 1, 2)
@@ -49,9 +50,6 @@ RECIPES: dict[str, dict[str, Any]] = {
         "context": 256, "span": 256, "spans": 8, "n_positions": 256, "learning_rate": 1e-3,
         "warmup_updates": 10, "updates": 1000, "validate_every": 250,
     },
-}  # fmt: skip
-SMOKE = {
-    "context": 64, "span": 64, "updates": 3, "validate_every": 2, "validation_span": 256,
 }  # fmt: skip
 # The layer that weighs the past: one of `lsa.layers`, and its options.
 WEIGHTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -145,13 +143,7 @@ TABLES = {
         alike=("tokens", "the same if all scores were equal"),
         moved=("number", "share of the weight that lies elsewhere than with equal scores; mean"),
     ),
-    "end": table(
-        ending=(
-            "name",
-            "`finished`, or `not finite`: a loss was no finite number, and the run ended before it",
-        ),
-        updates=("updates", "made with a finite loss"),
-    ),
+    **END,
 }
 
 
@@ -206,16 +198,10 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         for row in attended(training.model, corpus, context=context, device=session.device):
             append(training.tables, "attended", {"update": training.updates, **row})
 
-    try:
-        outcome, ending = train_through(training, session, look), "finished"
-    except DivergedError as stop:
-        session.show(1, 1, str(stop))
-        outcome, ending = Outcome(training.tables), "not finite"
-    if not outcome.complete:
-        return outcome
-    tables = {**outcome.tables, "end": {"ending": [ending], "updates": [training.updates]}}
-    append(tables, "model", model_row(training.model, config["context"]))
-    return Outcome(tables)
+    outcome = train_or_diverge(training, session, look)
+    if outcome.complete:
+        append(outcome.tables, "model", model_row(training.model, config["context"]))
+    return outcome
 
 
 EXPERIMENT = Experiment("state_size", "loss against the bytes of a state", TABLES, runs, perform)

@@ -13,10 +13,8 @@ noise and the keys themselves; these are not included.
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,60 +22,18 @@ from lsa.gpt import GPT
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
+from .harness.core.weights import pack_arrays
 from .harness.learning.answers import TEST_SEED, draw_texts
-from .harness.learning.task_training import TaskTraining
+from .harness.learning.task_training import SMOKE, TASKS, TRAINING, TaskTraining
 from .harness.learning.tasks import IGNORED
 
-# As in `made_up_tasks`, with one case of each task.
-BASE: dict[str, Any] = {
-    "d_model": 32,
-    "front_width": 4,
-    "updates": 2400,
-    "solved": 0.995,
-    "validate_every": 40,
-    "tokens": 1024,
-    "warmup_updates": 20,
-    "weight_decay": 0.01,
-    "held_out": 32,
-    "n_head": 1,
-    "learning_rate": 3e-3,
-    "seed": 0,
-    "texts": 6,
-}
-SMOKE = {"updates": 4, "validate_every": 2, "tokens": 64, "held_out": 2, "d_model": 16}
-TASKS: dict[str, dict[str, Any]] = {
-    "recall": {
-        "vocab": 136,
-        "n_positions": None,
-        "n_layer": 1,
-        "cases": [{"length": 4 * pairs, "pairs": pairs} for pairs in (8, 16, 32, 64)],
-        "join": [0, 240, 320, 400],
-        "case": {"length": 32, "pairs": 8},
-    },
-    "selective copying": {
-        "vocab": 16,
-        "n_positions": 64,
-        "n_layer": 2,
-        "cases": [{"length": 64, "tokens": 8}],
-        "join": [0],
-        "case": {"length": 64, "tokens": 8},
-    },
-    "copying": {
-        "vocab": 16,
-        "n_positions": 64,
-        "n_layer": 2,
-        "cases": [{"length": 64, "tokens": 16}],
-        "join": [0],
-        "case": {"length": 64, "tokens": 16},
-    },
-    "induction": {
-        "vocab": 16,
-        "n_positions": None,
-        "n_layer": 1,
-        "cases": [{"length": 256, "questions": n} for n in (16, 4, 1)],
-        "join": [0, 160, 240],
-        "case": {"length": 64, "questions": 1},
-    },
+BASE = {**TRAINING, "n_head": 1, "learning_rate": 3e-3, "seed": 0, "texts": 6}
+# The case of each task whose texts all models answer.
+ASKED: dict[str, dict[str, int]] = {
+    "recall": {"length": 32, "pairs": 8},
+    "selective copying": {"length": 64, "tokens": 8},
+    "copying": {"length": 64, "tokens": 16},
+    "induction": {"length": 64, "questions": 1},
 }
 LAYERS: dict[str, dict[str, Any]] = {
     "linear": {},
@@ -104,27 +60,20 @@ TABLES = {
 def runs(kind: str, smoke: bool) -> list[Run]:
     """A run for each task and layer; about a minute each on a quiet thread."""
     if smoke:
-        recall = {**_config("recall", "linear"), **SMOKE}
-        return [
-            Run(
-                "task_examples",
-                "recall-linear",
-                {**recall, "cases": [recall["case"]], "join": [0]},
-                0,
-            )
-        ]
+        few = {**SMOKE, "cases": [ASKED["recall"]], "join": [0]}
+        return [Run("task_examples", "recall-linear", _config("recall", "linear") | few, 0)]
     if kind != "cpu":  # models this small train on the processor
         return []
     return [
         Run("task_examples", f"{task}-{layer}".replace(" ", "-"), _config(task, layer), 210 + i)
-        for i, task in enumerate(TASKS)
+        for i, task in enumerate(ASKED)
         for layer in LAYERS
     ]
 
 
 def _config(task: str, layer: str) -> dict[str, Any]:
     model = {"model": layer, "attention": layer, "attention_options": LAYERS[layer]}
-    return {"task": task, **model, **BASE, **TASKS[task]}
+    return {"task": task, **model, **BASE, **TASKS[task], "case": ASKED[task]}
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
@@ -150,9 +99,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         case = config["cases"][-1]
         tokens, _ = draw_texts(config, case, TEST_SEED, -1, 1)
         q, k = keys(training.model, tokens[0], case["pairs"])
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, q=q.numpy(), k=k.numpy())
-        session.keep_weights(buffer.getvalue())
+        session.keep_weights(pack_arrays({"q": q.numpy(), "k": k.numpy()}))
     return Outcome(tables)
 
 

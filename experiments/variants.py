@@ -12,21 +12,11 @@ from typing import Any
 from lsa.attention.feature_maps import FEATURE_MAPS
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
-from .harness.core.tables import table
-from .harness.learning.shapes import memory_needed
+from .harness.learning.shapes import SMOKE, memory_needed
+from .harness.learning.training import END, Training, train_or_diverge
 from .harness.learning.training import TABLES as CURVES
-from .harness.learning.training import DivergedError, Training, train_through
 
-TABLES = {
-    **CURVES,
-    "end": table(
-        ending=(
-            "name",
-            "`finished`, or `not finite`: a loss was no finite number, and the run ended before it",
-        ),
-        updates=("updates", "made with a finite loss"),
-    ),
-}
+TABLES = {**CURVES, **END}
 BASE = {
     "scale": "nano",
     "corpus": "novels",
@@ -48,14 +38,6 @@ NORMS = {
     "sum": {"normalize": False},
     "output-norm": {"normalize": False, "output_norm": True},
 }
-SMOKE = {
-    "context": 64,
-    "span": 64,
-    "spans": 1,
-    "updates": 3,
-    "validate_every": 2,
-    "validation_span": 256,
-}
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
@@ -63,7 +45,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
     Also softmax and Taylor. Last come more seeds of four of them, to measure chance.
     """
-    rest = SMOKE if smoke else {}
+    rest = {**SMOKE, "spans": 1} if smoke else {}
     maps = ["elu_plus_one"] if smoke else list(FEATURE_MAPS)
     plan = [_run("softmax", 15, attention="softmax", **rest)]
     for i, feature_map in enumerate(maps):
@@ -89,15 +71,7 @@ def _run(name: str, priority: int, *, seed: int = 0, **rest: Any) -> Run:
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Perform one run; see `plan.Experiment`. `end` says whether its loss stayed finite."""
     training = Training(config, session.corpus(config["corpus"]), session.device)
-    try:
-        outcome, ending = train_through(training, session), "finished"
-    except DivergedError as stop:
-        session.show(1, 1, str(stop))
-        outcome, ending = Outcome(training.tables), "not finite"
-    if not outcome.complete:
-        return outcome
-    end = {"ending": [ending], "updates": [training.updates]}
-    return Outcome({**outcome.tables, "end": end})
+    return train_or_diverge(training, session)
 
 
 EXPERIMENT = Experiment(

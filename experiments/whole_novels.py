@@ -20,7 +20,6 @@ from torch import Tensor
 
 from lsa.gpt import GPT
 
-from .harness.core import record
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
 from .harness.learning.corpora import Split
@@ -50,16 +49,13 @@ TABLES = {
 
 def runs(kind: str, smoke: bool) -> list[Run]:
     """The race's models whose weights are stored; all first seeds before the second ones."""
-    contexts, seeds = ((64,), (0,)) if smoke else (CONTEXTS, SEEDS)
-    return [
-        _run(*reading_run(*model), SMOKE if smoke else {})
-        for model in stored_models(contexts, seeds)
-    ]
-
-
-def _run(name: str, model: dict[str, Any], rest: dict[str, Any]) -> Run:
-    config = {**BASE, "reach": REACH[model["attention"]], **model, **rest}
-    return Run("whole_novels", name, config, 310 + 100 * model["seed"])
+    contexts, seeds, rest = ((64,), (0,), SMOKE) if smoke else (CONTEXTS, SEEDS, {})
+    plan = []
+    for model in stored_models(contexts, seeds):
+        name, read = reading_run(*model)
+        config = {**BASE, "reach": REACH[read["attention"]], **read, **rest}
+        plan.append(Run("whole_novels", name, config, 310 + 100 * read["seed"]))
+    return plan
 
 
 def novels(split: Split, reach: int) -> list[Tensor]:
@@ -105,9 +101,7 @@ def read_windows(model: GPT, tokens: Tensor, window: int) -> Tensor:
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Perform one run; see `plan.Experiment`."""
-    # Results in another folder need not include a race.
-    places = session.checkpoint.parents[3], record.RESULTS
-    model, sha256 = model_of(config, places, session.device)
+    model, sha256 = model_of(config, session.places, session.device)
     tables: Tables = {}
     append(tables, "weights", {"sha256": sha256})
     texts = novels(session.corpus(config["corpus"]).splits["validation"], config["reach"])

@@ -17,7 +17,6 @@ import torch
 
 from lsa.sampling import sample
 
-from .harness.core import record
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
 from .harness.learning.batches import held_out_tokens
@@ -106,9 +105,7 @@ def halves(text: bytes, config: dict[str, Any]) -> tuple[bytes, bytes]:
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Perform one run; see `plan.Experiment`."""
-    # Results in another folder need not include a race.
-    folders = session.checkpoint.parents[3], record.RESULTS
-    model, sha256 = model_of(config, folders, session.device)
+    model, sha256 = model_of(config, session.places, session.device)
     splits = session.corpus(config["corpus"]).splits
     known = vocabulary(splits["train"])
     texts = [halves(text, config) for text in places(splits[config["split"]], config)]

@@ -12,7 +12,6 @@ and continue the text with `lsa.sampling.sample`.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +98,8 @@ def attend(model: Any, attention: Attention | None = None) -> None:
         n_kv_head=theirs.num_key_value_heads,
         head_width=theirs.head_dim,
     )
-    for module, heads in zip(_attentions(model), chosen(attention, config), strict=True):
+    for layer, heads in zip(model.model.layers, chosen(attention, config), strict=True):
+        module = layer.self_attn
         module.parts, mixes = mixes_of(heads, config)
         module.mixes = mixes.to(module.q_proj.weight)
     setattr(theirs, ATTENTION, {key: dict(value) for key, value in attention.items()})
@@ -122,7 +122,3 @@ def load_converted(folder: Path | str, **options: Any) -> Any:
     for name in learned:
         raise ValueError(f"folder: expected weights {name}, got none")
     return model
-
-
-def _attentions(model: Any) -> Iterator[Any]:
-    return (layer.self_attn for layer in model.model.layers)

@@ -148,9 +148,7 @@ class DeltaNet(MultiHead):
 
     def start(self) -> Tensor:
         """S_0 = 0, [1, H, K, V]."""
-        weight = self.c_proj.weight
-        K, dtype = self.head_width, accumulator_dtype(weight.dtype)
-        return weight.new_zeros(1, self.n_heads, K, K, dtype=dtype)
+        return self.zero_state(self.head_width, self.head_width)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.attend(self.start(), x)[1]

@@ -182,9 +182,7 @@ class GatedLinearAttention(MultiHead):
 
     def start(self) -> Tensor:
         """S_0 = 0: [1, H, K, V], or [1, H, K, V + 1] with the normaliser."""
-        weight = self.c_proj.weight
-        K, dtype = self.head_width, accumulator_dtype(weight.dtype)
-        return weight.new_zeros(1, self.n_heads, K, K + self.normalize, dtype=dtype)
+        return self.zero_state(self.head_width, self.head_width + self.normalize)
 
     def forward(
         self, x: Tensor, cu_seqlens: Tensor | None = None, ranks: Ranks | None = None

@@ -113,9 +113,7 @@ class LinearAttention(MultiHead):
             y, state = self.attend(x, state, mode)
             return state, y
 
-        weight = self.c_proj.weight
-        dtype = accumulator_dtype(weight.dtype)
-        S = weight.new_zeros(1, self.n_heads, self.head_width, self.head_width, dtype=dtype)
+        S = self.zero_state(self.head_width, self.head_width)
         return StateMachine(LinearState(S, S[..., 0]), step, advance)
 
     def weights(self, x: Tensor) -> Tensor:

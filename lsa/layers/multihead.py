@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..attention.call import accumulator_dtype
 from ..checks import boolean, whole
 from .fixed import Fixed
 from .layer import ResidualLinear
@@ -43,6 +44,12 @@ class MultiHead(Fixed):
     def out(self, o: Tensor) -> Tensor:
         """o [..., H, D / H] to [..., D]."""
         return self.c_proj(o.flatten(-2))
+
+    def zero_state(self, features: int, values: int) -> Tensor:
+        """S_0 = 0, [1, H, features, values], in the precision that states are kept in."""
+        weight = self.c_proj.weight
+        dtype = accumulator_dtype(weight.dtype)
+        return weight.new_zeros(1, self.n_heads, features, values, dtype=dtype)
 
     def faded(self, A: Tensor) -> Tensor:
         """Products A [B, H, T, T] of queries and keys, masked and, if the layer decays, decayed.

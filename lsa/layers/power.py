@@ -169,9 +169,7 @@ class PowerAttention(MultiHead):
             o, S = decayed_attention(*self.features(x), S)
             return S, self.read(o, x)
 
-        weight, dtype = self.c_proj.weight, accumulator_dtype(self.c_proj.weight.dtype)
-        shape = (1, self.n_heads, self.n_features, self.head_width + 1)
-        return StateMachine(weight.new_zeros(shape, dtype=dtype), step, many)
+        return StateMachine(self.zero_state(self.n_features, self.head_width + 1), step, many)
 
     def sequence_flops(self, T: int) -> int:
         return self.n_heads * mode_flops("attention", T, self.head_width, self.head_width + 1)

@@ -134,10 +134,7 @@ class TaylorAttention(MultiHead):
             )
             return state, self.out(o.to(x.dtype))
 
-        weight = self.c_proj.weight
-        S = weight.new_zeros(
-            1, self.n_heads, self.n_features, self.head_width, dtype=accumulator_dtype(weight.dtype)
-        )
+        S = self.zero_state(self.n_features, self.head_width)
         return StateMachine(LinearState(S, S[..., 0]), step, many)
 
     def sequence_flops(self, T: int) -> int:

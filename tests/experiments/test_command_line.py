@@ -148,9 +148,6 @@ def test_collect_brings_results_home(tmp_path, capsys):
 
     subprocess.run(["tar", "cJf", tmp_path / "a.tar.xz", "-C", tmp_path / "out", "."], check=True)
     assert main(["collect", str(tmp_path / "a.tar.xz"), "--out", str(tmp_path / "other")]) == 0
-    broken = tmp_path / "broken.tar.xz"
-    broken.write_bytes((tmp_path / "a.tar.xz").read_bytes()[:200])
-    assert main(["collect", str(broken), "--out", str(tmp_path / "third")]) == 1
 
     # One unsound file among the sound: nothing is written.
     source = next(record.paths(tmp_path / "out"))

@@ -46,7 +46,6 @@ def test_a_quarter_of_the_spans_have_one_and_the_others_are_as_without():
 
 def test_the_plan_has_its_controls():
     plan = copying_curriculum.runs("cpu", smoke=False)
-    assert len(plan) == 16
     controls = [run.config["model"] for run in plan if not run.config["returns"]]
     assert controls == 2 * list(copying_curriculum.CONTROLLED)
     longest = copying_curriculum.BASE["context"] - copying_curriculum.BASE["passage"]

@@ -74,7 +74,6 @@ class Built:
     shared: int
     wgmma: int
     mma: int
-    fma: int
     resident: int
     warnings: tuple[str, ...]
     cubin: bytes = field(repr=False)
@@ -164,11 +163,23 @@ def _compiled(made: ASTSource, options: dict[str, int], arch: int) -> Built:
         shared,
         len(re.findall(r"wgmma\.mma_async", ptx)),
         len(re.findall(r"(?<!wg)\bmma\.sync", ptx)),
-        len(re.findall(r"\bfma\.rn\.f32", ptx)),
         resident(registers, shared, options["num_warps"], arch),
         warnings,
         compiled.asm["cubin"],
     )
+
+
+def resources(launched: Launched, built: Built) -> dict[str, Any]:
+    """The columns that experiments store of a compiled launch."""
+    return {
+        "programs": launched.programs,
+        "warps": launched.options["num_warps"],
+        "registers": built.registers,
+        "spilled": built.spilled,
+        "shared": built.shared,
+        "resident": built.resident,
+        "warnings": ", ".join(built.warnings) or "none",
+    }
 
 
 def resident(registers: int, shared: int, warps: int, arch: int) -> int:

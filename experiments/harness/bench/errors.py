@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from multiprocessing import get_context
@@ -63,6 +63,29 @@ def relative_rms(found: Tensor, exact: Tensor) -> float:
     """Root mean square of the error over that of the exact values, which are float64."""
     error = (found.double() - exact).square().mean().sqrt()
     return (error / exact.square().mean().sqrt()).item()
+
+
+def outputs_and_gradients(
+    call: Callable[..., Tensor], inputs: Sequence[Tensor]
+) -> tuple[Tensor, ...]:
+    """The output of a call, and the gradient of each input. inputs: the last is the output's."""
+    *given, dy = inputs
+    leaves = [x.detach().requires_grad_() for x in given]
+    y = call(*leaves)
+    return y.detach(), *torch.autograd.grad(y, leaves, dy)
+
+
+def error_rows(
+    name: str, tensors: Sequence[str], found: Sequence[Tensor], exact: Sequence[Tensor],
+    session: Session,
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    """A row for each tensor of an implementation; one without a finite error is warned of."""
+    for tensor, x, y in zip(tensors, found, exact, strict=True):
+        error = relative_rms(x, y)
+        if math.isfinite(error):
+            yield {"implementation": name, "tensor": tensor, "error": error}
+        else:
+            session.warn(f"{name}: the error of {tensor} is {error}")
 
 
 def rows(case: Case, dtype: str, seed: int, device: torch.device) -> list[dict[str, Any]]:
@@ -150,9 +173,7 @@ def compared(config: dict[str, Any], session: Session, answers: Answers) -> Outc
     tables = session.go_on()
     done = cases_of(tables.get("rows", {}))
     cases = [case for case in config["cases"] if tuple(case) not in done]
-    work = partial(
-        rows, dtype=config["dtype"], seed=config["seed"], device=session.device
-    )  # fmt: skip
+    work = partial(rows, dtype=config["dtype"], seed=config["seed"], device=session.device)
     bound, missed = BOUNDS[config["dtype"]], 0
     for i, (which, answer) in enumerate(answers(work, cases, session.device)):
         case = f"{cases[which]} in {config['dtype']}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,20 +64,19 @@ def measure_in_turns(
     calls: dict[str, Callable[[], object]],
     device: torch.device,
     between: Callable[[], object] = nothing,
-    most: int = MOST,
     settle: bool = False,
 ) -> dict[str, Timing]:
     """Time several calls interleaved, each once a round, so that drift affects all equally.
 
-    between: called before each timed call, and not timed. most: the most rounds. settle: make each
-    call once more, untimed, just before, so that none pays for memory that another released.
+    between: called before each timed call, and not timed. settle: make each call once more just
+    before, untimed, so that none pays for memory that another released.
     """
     for call in calls.values():
         for _ in range(2):
             call()
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     enough, spent, rounds = ENOUGH_SECONDS[device.type] * len(calls), 0.0, 0
-    while rounds < FEWEST or (spent < enough and rounds < most):
+    while rounds < FEWEST or (spent < enough and rounds < MOST):
         for name, call in calls.items():
             between()
             if settle:
@@ -90,6 +89,20 @@ def measure_in_turns(
             spent += seconds[name][-1]
         rounds += 1
     return {name: summarize(each) for name, each in seconds.items()}
+
+
+def timed_call(
+    call: Callable[..., Any], inputs: Sequence[torch.Tensor], backward: bool
+) -> Callable[[], Any]:
+    """A function without arguments that makes a call once (and its gradients).
+
+    inputs: those of the call, and the gradient of its output.
+    """
+    *given, dy = inputs
+    if not backward:
+        return torch.no_grad()(lambda: call(*given))
+    leaves = [x.detach().requires_grad_() for x in given]
+    return lambda: torch.autograd.grad(call(*leaves), leaves, dy)
 
 
 def summarize(seconds: list[float]) -> Timing:
@@ -129,15 +142,15 @@ def matmul_rate(device: torch.device, dtype: torch.dtype, side: int) -> float:
     return 2 * side**3 / measure(lambda: a @ a, device).median
 
 
-def call_seconds(device: torch.device, calls: int = 1000) -> float:
+def call_seconds(device: torch.device) -> float:
     """Seconds of the smallest call into torch, each waiting for the one before it."""
     x = torch.zeros(1, device=device)
 
     def chain() -> None:
-        for _ in range(calls):
+        for _ in range(1000):
             x.add_(1.0)
 
-    return measure(chain, device).median / calls
+    return measure(chain, device).median / 1000
 
 
 def peak_bytes(call: Callable[[], object], device: torch.device) -> int:

@@ -159,7 +159,7 @@ def check_folder(
             record.check_place(path, stored)
             _check_commits(path, stored)
             if read_weights(path, stored) is not None and "weights" not in stored:
-                raise record.RecordError(f"{path}: weights: not described; use the verb weigh")
+                raise record.RecordError(f"{path}: weights: not described")
         except record.RecordError as error:
             problems.append(one_line(error))
             continue

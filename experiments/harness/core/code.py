@@ -52,18 +52,13 @@ def git_bytes(*arguments: str) -> bytes | None:
     """The same, as bytes."""
     if not (ROOT / ".git").exists():  # a copy inside someone else's repository
         return None
+    # Without the variables that would point git to another repository.
+    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    call = {"cwd": ROOT, "env": own, "capture_output": True, "check": True}
     try:
-        done = subprocess.run(
-            ["git", *arguments], cwd=ROOT, env=_own(), capture_output=True, check=True
-        )
-        return done.stdout
+        return subprocess.run(["git", *arguments], **call).stdout
     except (OSError, subprocess.CalledProcessError):
         return None
-
-
-def _own() -> dict[str, str]:
-    """The environment without the variables that would point git to another repository."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
 
 
 @cache

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[3]
+RESULTS = ROOT / "results"
 LONGEST = 2000  # characters of an error's line
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from .files import first_line
+from .files import RESULTS, first_line
 from .stopping import Stop
 from .tables import Table, Tables
 from .team import here
@@ -85,6 +85,11 @@ class Session:
     keep_weights: Callable[[bytes], None] = lambda packed: None
     max_updates: int | None = None
     ranks: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def places(self) -> tuple[Path, Path]:
+        """Folders that may have another run's results: this run's, which need not, and ours."""
+        return self.checkpoint.parents[3], RESULTS
 
     def warn(self, message: str) -> None:
         """Print a warning without ending the run; it is stored in the record's provenance."""

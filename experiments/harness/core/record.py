@@ -13,11 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from .files import replace_with
+from .files import RESULTS, ROOT, replace_with
 from .schema import SCHEMA, Record, check_schema, slug
 
-ROOT = Path(__file__).resolve().parents[3]
-RESULTS = ROOT / "results"
 PARTIAL = ".partial.json"
 
 

@@ -9,8 +9,8 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -263,7 +263,7 @@ def perform(
         keeper.origin["corpus"] = text.sha256
         return text
 
-    with _Bar(label) as (bar, show):
+    with _bar(label) as (bar, show):
         session = Session(
             device=device,
             corpus=opened,
@@ -293,30 +293,25 @@ def perform(
     return outcome.complete
 
 
-class _Bar:
-    """A tqdm progress bar in units of the run's own progress."""
+@contextmanager
+def _bar(label: str) -> Iterator[tuple[tqdm, Callable[..., None]]]:
+    """Context with a progress bar in units of the run's own progress, and `Session.show`."""
+    with tqdm(
+        desc=label,
+        total=1,
+        disable=not here().leads,
+        mininterval=1.0 if sys.stderr.isatty() else 20.0,
+        bar_format="{desc} {percentage:3.0f}%|{bar:20}| {elapsed}<{remaining} {postfix}",
+    ) as bar:
 
-    def __init__(self, label: str) -> None:
-        self.bar = tqdm(
-            desc=label,
-            total=1,
-            disable=not here().leads,
-            mininterval=1.0 if sys.stderr.isatty() else 20.0,
-            bar_format="{desc} {percentage:3.0f}%|{bar:20}| {elapsed}<{remaining} {postfix}",
-        )
+        def show(done: float, total: float, note: str, before: float = 0.0) -> None:
+            bar.total = total
+            if before:
+                bar.initial = before
+            bar.set_postfix_str(note, refresh=False)
+            bar.update(done - bar.n)
 
-    def __enter__(self) -> tuple[tqdm, Any]:
-        return self.bar, self.show
-
-    def __exit__(self, *exception: object) -> None:
-        self.bar.close()
-
-    def show(self, done: float, total: float, note: str, before: float = 0.0) -> None:
-        self.bar.total = total
-        if before:
-            self.bar.initial = before
-        self.bar.set_postfix_str(note, refresh=False)
-        self.bar.update(done - self.bar.n)
+        yield bar, show
 
 
 def check_place(out: Path) -> None:

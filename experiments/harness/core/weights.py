@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,13 @@ def read_arrays(packed: bytes) -> dict[str, np.ndarray]:
         return found
     except Exception as error:  # any error that zip and NumPy may raise for invalid bytes
         raise ValueError(f"packed: expected what pack_weights writes ({error})") from error
+
+
+def pack_arrays(arrays: Mapping[str, Any]) -> bytes:
+    """An .npz of NumPy arrays by name, for `Session.keep_weights`."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()
 
 
 def describe_weights(packed: bytes) -> dict[str, Any]:
@@ -62,16 +70,3 @@ def read_weights(path: Path, found: dict[str, Any]) -> bytes | None:
 def run_of(weights: Path) -> Path:
     """The record that weights lie beside."""
     return weights.with_name(weights.name.removesuffix(WEIGHTS) + ".json")
-
-
-def weigh(results: Path) -> list[Path]:
-    """Add the description of their weights to stored records that lack it; returns their paths."""
-    changed = []
-    for path in record.paths(results):
-        if path.with_suffix(WEIGHTS).is_file():
-            found = record.read(path)
-            packed = read_weights(path, found)
-            if packed and "weights" not in found:
-                record.write(path, {**found, "weights": describe_weights(packed)}, overwrite=True)
-                changed.append(path)
-    return changed

@@ -8,8 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..core.checkpoint import CheckpointError
-from ..core.files import set_aside
+from ..core import checkpoint
 from ..core.plan import Outcome, Session
 from ..core.tables import append, table
 from .distilling import Distillation
@@ -18,6 +17,25 @@ from .returning import PAIRS, SCORES, Returning, passages, recall_in_text, score
 SAVE_EVERY = 120.0  # seconds between two checkpoints; work since the last one may be lost
 SAVE_SHARE = 10  # ... or this many times the last checkpoint's time, if that is longer
 SAVE_AT_MOST = 240.0  # ... but at most this
+MARK = 51_200  # tokens between two measurements
+BASE: dict[str, Any] = {
+    "model": "SmolLM2-135M-Instruct",
+    "corpus": "novels",
+    "seed": 0,
+    "order": "gradient",
+    "texts": 2,
+    "length": 512,
+    "feature_tokens": 40_960,
+    "feature_rate": 1e-2,
+    "mix_rate": 1e-3,
+    "learning_rate": 3e-4,
+    "warmup_updates": 20,
+    "measure_every": MARK,
+    "asked": [["passages", 256, 32]],
+    "keeps_end": False,
+    "goes_on": "",
+}
+SMOKE = {"model": "tiny", "texts": 2, "length": 200, "measure_every": 400}
 ARM: dict[str, Any] = {"arm": ("name", "which student: how its heads attend")}
 TOKENS: dict[str, Any] = {
     "tokens": ("tokens", "that it was trained on through the whole model before")
@@ -145,19 +163,14 @@ def _resume(one: Distillation, session: Session) -> None:
         path, besides = _end(path.parent, before), ("tokens", "goes_on", "keeps_end")
     if not path.exists():
         return
-    try:
+    with checkpoint.reading(session, path):
         session.earlier[:] = one.resume(path, besides)
-    except CheckpointError as error:
-        aside = set_aside(path)
-        session.warn(f"{path.name}: {error}; set aside as {aside.name}, and the run begins anew")
 
 
 def _save(one: Distillation, session: Session, path: Path) -> float:
     """Write a checkpoint, or warn if there is no space; returns the time of the next one."""
     began = time.monotonic()
-    try:
+    with checkpoint.storing(session, path):
         one.save(path, [*session.earlier, session.leg()])
-    except OSError as error:
-        session.warn(f"{path}: cannot be written ({error.strerror}); the run goes on")
     ended = time.monotonic()
     return ended + min(max(SAVE_EVERY, SAVE_SHARE * (ended - began)), SAVE_AT_MOST)

@@ -9,9 +9,19 @@ import torch.nn.functional as F
 
 from lsa.gpt import GPT
 
+from ..core.tables import table
 from .batches import VALIDATION_SPANS, held_out_tokens
 from .corpora import Corpus
 from .precision import autocast
+
+# Of `passage_gains`, at intervals of a training.
+AGAIN = table(
+    update=("updates", "after how many updates"),
+    distance=("tokens", "from a passage to its second coming"),
+    place=("number", "which passage, from 0; novels take turns"),
+    loss=("nats/token", "of the passage when it comes again, without its first bytes"),
+    gain=("nats/token", "the same with another passage before it, minus this loss"),
+)
 
 
 @torch.no_grad()

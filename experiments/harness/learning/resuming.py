@@ -41,17 +41,14 @@ def save(training: Training, path: Path, legs: Sequence[Leg], *, wait: bool = Tr
         contents["optimizer"] = training.optimizer.state_dict()
         _mark(path, contents)
         return
-    finish(training)
-    contents["shards"] = f"{training.updates:08d}"
-    training.saving = _start(training, checkpoint.shards(path) / contents["shards"]), path, contents
-    finish(training, wait=wait)
-
-
-def _start(training: Training, folder: Path) -> Any:
     from torch.distributed.checkpoint.state_dict_saver import async_save
 
-    group = training.spread.saving_group
-    return async_save(_state(training), checkpoint_id=folder, process_group=group)
+    finish(training)
+    contents["shards"] = f"{training.updates:08d}"
+    folder, group = checkpoint.shards(path) / contents["shards"], training.spread.saving_group
+    started = async_save(_state(training), checkpoint_id=folder, process_group=group)
+    training.saving = started, path, contents
+    finish(training, wait=wait)
 
 
 def finish(training: Training, *, wait: bool = True) -> None:
@@ -75,13 +72,9 @@ def finish(training: Training, *, wait: bool = True) -> None:
 def _mark(path: Path, contents: dict[str, Any]) -> None:
     """Record which checkpoint is the last, and remove older ones."""
     checkpoint.save(path, contents)
-    _remove_others(path, contents.get("shards", ""))
-
-
-def _remove_others(path: Path, kept: str) -> None:
     folder = checkpoint.shards(path)
     for one in folder.iterdir() if folder.is_dir() else ():
-        if one.name != kept:
+        if one.name != contents.get("shards"):
             shutil.rmtree(one, ignore_errors=True)
 
 

@@ -1,4 +1,4 @@
-"""The model of a run's configuration: its shape, and the memory that it needs."""
+"""The model of a run's configuration: its shape, the memory it needs, and a recipe of many runs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,19 @@ from lsa.layers import LAYERS, SoftmaxAttention
 
 from ..core.plan import UsageError
 
+# The recipe of nano models whose heads decay, and so need no positions.
+NANO: dict[str, Any] = {
+    "scale": "nano",
+    "corpus": "novels",
+    "n_positions": None,
+    "learning_rate": 2e-3,
+    "warmup_updates": 100,
+    "weight_decay": 0.1,
+    "micro_batches": 1,
+    "train_seconds": 0,
+}
+# Of the smallest runs.
+SMOKE = {"context": 64, "span": 64, "updates": 3, "validate_every": 2, "validation_span": 256}
 # Older names under which a configuration may give an option of its attention.
 OPTIONS = {
     "feature_map": "feature_map",

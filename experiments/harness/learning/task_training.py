@@ -13,11 +13,53 @@ import torch.nn.functional as F
 from lsa.gpt import GPT, Block, GPTConfig
 
 from ..core import checkpoint
-from ..core.files import set_aside
 from ..core.plan import Session
 from .answers import VALIDATION_SEED, answered, ask, draw_texts
 
 SAVE_EVERY = 60.0  # seconds between two checkpoints
+TRAINING: dict[str, Any] = {
+    "d_model": 32,
+    "front_width": 4,
+    "updates": 2400,
+    "solved": 0.995,
+    "validate_every": 40,
+    "tokens": 1024,  # an update reads so many, in texts of one length
+    "warmup_updates": 20,
+    "weight_decay": 0.01,
+    "held_out": 32,  # texts of a case for validation
+}
+SMOKE = {"updates": 4, "validate_every": 2, "tokens": 64, "held_out": 2, "d_model": 16}
+# Tasks that several experiments train on.
+TASKS: dict[str, dict[str, Any]] = {
+    "recall": {
+        "vocab": 136,
+        "n_positions": None,
+        "n_layer": 1,
+        "cases": [{"length": 4 * pairs, "pairs": pairs} for pairs in (8, 16, 32, 64)],
+        "join": [0, 240, 320, 400],
+    },
+    "selective copying": {
+        "vocab": 16,
+        "n_positions": 64,
+        "n_layer": 2,
+        "cases": [{"length": 64, "tokens": 8}],
+        "join": [0],
+    },
+    "copying": {
+        "vocab": 16,
+        "n_positions": 64,
+        "n_layer": 2,
+        "cases": [{"length": 64, "tokens": 16}],
+        "join": [0],
+    },
+    "induction": {
+        "vocab": 16,
+        "n_positions": None,
+        "n_layer": 1,
+        "cases": [{"length": 256, "questions": n} for n in (16, 4, 1)],
+        "join": [0, 160, 240],
+    },
+}
 
 
 def task_model(config: dict[str, Any]) -> GPT:
@@ -136,22 +178,13 @@ class TaskTraining:
             "ending": self.ending,
             "legs": [*session.earlier, session.leg()],
         }
-        try:
+        with checkpoint.storing(session, session.checkpoint):
             checkpoint.save(session.checkpoint, contents)
-        except OSError as error:
-            session.warn(f"{session.checkpoint}: cannot be written ({error.strerror})")
 
     def _resume(self, session: Session) -> None:
-        """Continue from a checkpoint of this configuration; another one is set aside."""
-        if not session.checkpoint.exists():
-            return
-        try:
-            kept = checkpoint.load(session.checkpoint, torch.device("cpu"))
-            if kept["config"] != self.config:
-                raise checkpoint.CheckpointError("of another configuration")
-        except checkpoint.CheckpointError as error:
-            aside = set_aside(session.checkpoint)
-            session.warn(f"{session.checkpoint.name}: {error}; set aside as {aside.name}")
+        """Continue from a checkpoint, if there is one."""
+        kept = checkpoint.resumed(session, self.config)
+        if kept is None:
             return
         self.model.load_state_dict(kept["model"])
         self.optimizer.load_state_dict(kept["optimizer"])

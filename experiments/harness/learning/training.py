@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,7 @@ import torch
 
 from lsa.gpt import GPT, next_token_loss
 
-from ..core.checkpoint import CheckpointError
-from ..core.files import set_aside
+from ..core import checkpoint
 from ..core.plan import Leg, Outcome, Session
 from ..core.tables import INCREASING, Columns, Tables, table
 from ..core.team import here
@@ -51,6 +49,18 @@ TABLES = {
             "nats/token",
             "mean over one span (`validation_span`) from each of the five held-out novels",
         ),
+    ),
+}
+
+
+# Of `train_or_diverge`.
+END = {
+    "end": table(
+        ending=(
+            "name",
+            "`finished`, or `not finite`: a loss was no finite number, and the run ended before it",
+        ),
+        updates=("updates", "made with a finite loss"),
     ),
 }
 
@@ -280,7 +290,7 @@ def train_through(
                 return Outcome(training.tables, complete=False)
             if save:
                 due = _save(training, session)
-            with _warning(session):
+            with checkpoint.storing(session, session.checkpoint):
                 resuming.finish(training, wait=False)
             with expecting(training):
                 training.update()
@@ -290,41 +300,41 @@ def train_through(
                 training.validate()
             session.save(training.tables)
             session.show(*training.progress, f"loss {training.train['loss'][-1]:.3f}")
-        with _warning(session):
+        with checkpoint.storing(session, session.checkpoint):
             resuming.finish(training)
     return Outcome(training.tables)
 
 
+def train_or_diverge(
+    training: Training,
+    session: Session,
+    watch: Callable[[Training], None] = lambda training: None,
+) -> Outcome:
+    """`train_through`, with a table that says how it ended: if a loss is not finite, there."""
+    try:
+        outcome, ending = train_through(training, session, watch), "finished"
+    except DivergedError as stop:
+        session.show(1, 1, str(stop))
+        outcome, ending = Outcome(training.tables), "not finite"
+    if not outcome.complete:
+        return outcome
+    end = {"ending": [ending], "updates": [training.updates]}
+    return Outcome({**outcome.tables, "end": end})
+
+
 def _resume(training: Training, session: Session) -> bool:
     """Whether the run continues from a checkpoint; an unusable one is set aside."""
-    try:
+    with checkpoint.reading(session, session.checkpoint):
         legs = training.resume(session.checkpoint)
-    except CheckpointError as error:
-        aside = set_aside(session.checkpoint)
-        session.warn(
-            f"checkpoint {session.checkpoint.name}: {error}; set aside as {aside.name}, "
-            "and the run begins anew"
-        )
-        return False
-    session.earlier[:] = legs or []
-    return legs is not None
-
-
-@contextmanager
-def _warning(session: Session) -> Iterator[None]:
-    """Context that turns lack of space for a checkpoint into a warning."""
-    try:
-        yield
-    except OSError as error:
-        session.warn(
-            f"{session.checkpoint}: cannot be written ({error.strerror}); training goes on"
-        )
+        session.earlier[:] = legs or []
+        return legs is not None
+    return False
 
 
 def _save(training: Training, session: Session, *, wait: bool = False) -> float:
     """Write a checkpoint, or start to; returns the time of the next one."""
     began = time.monotonic()
-    with _warning(session):
+    with checkpoint.storing(session, session.checkpoint):
         training.save(session.checkpoint, [*session.earlier, session.leg()], wait=wait)
     ended = time.monotonic()
     return ended + max(SAVE_EVERY, SAVE_SHARE * (ended - began))

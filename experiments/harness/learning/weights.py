@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from lsa.gpt import GPT
 from lsa.meta import on_meta
 
 from ..core.weights import WEIGHTS as WEIGHTS
-from ..core.weights import read_arrays
+from ..core.weights import pack_arrays, read_arrays
 from .shapes import shape_of, vocab_of
 
 
@@ -33,9 +32,7 @@ def pack_weights(model: GPT) -> bytes:
         scale[scale == 0] = 1.0
         arrays[name] = np.round(values / scale[:, None]).astype(np.int8)
         arrays[f"{name}.scale"] = scale.astype(np.float32)
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
-    return buffer.getvalue()
+    return pack_arrays(arrays)
 
 
 def packed_shapes(config: dict[str, Any]) -> dict[str, list[int]]:
