@@ -95,6 +95,21 @@ def test_runs_are_stored_with_the_heads_they_confine(made_corpus, tmp_path):
     assert texts["text"] == [0, 1]
 
 
+def test_a_run_confines_the_heads_ranked_at_its_distance(monkeypatch, tmp_path):
+    def ranking(name, slopes):
+        heads = {"text": [0, 0], "layer": [0, 0], "head": [0, 1], "slope": slopes}
+        return {"name": name, "config": {"model": "tiny"}, "tables": {"heads": heads}}
+
+    runs = ranking("rank-passages", [-2.0, -1.0]), ranking("rank-passages-4096", [-1.0, -2.0])
+    monkeypatch.setattr("experiments.recipes.record.load", lambda *given, **options: runs)
+    config = {"where": "first", "number": 1, "order": "gradient", "attention": "near"}
+    config |= {"model": "tiny", "text": "passages"}
+    session = bare_session(tmp_path / "out" / "a" / "cpu" / "checkpoints" / "run.pt")
+    for ranked, head in (({}, 0), ({"ranked": 4096}, 1)):
+        attention, _ = remove_exponential.confined(config | ranked, session)
+        assert attention == {f"0.{head}": "near"}
+
+
 def stopped(tables):
     """A session that ends after one text more than it has."""
     saved = []
