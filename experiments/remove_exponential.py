@@ -4,8 +4,9 @@ Nothing in SmolLM2-135M-Instruct is changed but its attention. All layers, one l
 the first heads of a ranking see only a window and the first tokens of the text. As `linear` they
 see all of it without the exponential. Nothing is trained. A passage of 64 tokens comes again after
 a distance, or a list of names and room numbers after a piece of a novel. As a control, in the texts
-`unseen`, another passage stood first. `gain` is the fall of its loss the second time; `loss` is
-that of all tokens that come once.
+`unseen`, another passage stood first. In those named `late` the passage comes again after 256
+tokens, as late in the text as others do after 4,096. `gain` is the fall of its loss the second
+time; `loss` is that of all tokens that come once.
 
 Rankings come from runs named `rank`, on eight texts of the validation novels. They are made at the
 distance 256, and for passages at 4,096 too (`ranked` in a configuration). One ranking takes the
@@ -17,6 +18,7 @@ novels when it was trained. That would make a passage easier the first time as w
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -30,6 +32,7 @@ from .harness.core import record
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
 from .harness.learning.returning import (
+    LEAD,
     SCORES,
     Returning,
     Trained,
@@ -44,8 +47,14 @@ from .recipes import ranked_heads, ranking_name
 
 NEAR = {"window": 64, "first": 4}
 MIXTURES = (1 / 8, 3 / 8, 5 / 8, 7 / 8)
-TEXTS = {"passages": passages, "unseen": unseen}
-HERE, FAR, DISTANCES = 256, 4096, (64, 1024, 4096)
+HERE, FAR, DISTANCES = 256, 4096, (64, 1024, 2048, 4096)
+# In a late text the passage comes again after 256 tokens, at the position where others come again
+# after 4,096.
+TEXTS = {
+    "passages": passages,
+    "unseen": unseen,
+    "late": partial(passages, lead=LEAD + FAR - HERE),
+}
 WINDOWS = (16, 32, 128, 256, 512)
 FIRST = (1, 2, 4, 8, 12, 16, 24, 40, 80, 160)  # first heads of a ranking that are confined
 BUT = (8, 12, 16, 24, 40, 80)  # first heads of a ranking that are not, while all others are
@@ -104,13 +113,15 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     plan += [_rank_run("passages", FAR)]
     both = _rankings(("gradient", "mass"), FAR)
     few = [one for one in both if one[2]["number"] in (1, 8, 24, 40, 80)]
-    for distance in (FAR, HERE, *DISTANCES[:2]):
+    for distance in (FAR, HERE, *DISTANCES[:-1]):
         plan += _at("passages", distance, few)
     for distance in DISTANCES:
         plan += _at("passages", distance, _rankings(("gradient",))[:1])
     few += _rankings(("gradient",))
     alone = [one for one in few if one[0] == "but" and one[2]["number"] in (24, 40, 80)]
     plan += _at("unseen", FAR, _basics()[:2] + alone)
+    few = [one for one in few if one[2]["number"] in (1, 8, 24) and one[2]["order"] == "gradient"]
+    plan += _at("late", HERE, _basics()[:2] + few)
     return [Run(run.experiment, run.name, run.config, 500 + i) for i, run in enumerate(plan)]
 
 

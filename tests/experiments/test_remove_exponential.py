@@ -30,6 +30,15 @@ def test_a_passage_comes_again_after_so_many_others(made_corpus):
         assert len(text.first) == PASSAGE
 
 
+def test_late_texts_end_where_far_ones_do(made_corpus):
+    late, novel = remove_exponential.TEXTS["late"], split_of("train")
+    (one,) = late(novel, cut, distance=256, texts=1)
+    (other,) = passages(novel, cut, distance=4096, texts=1)
+    assert torch.equal(one.second, other.second)
+    assert (one.second - one.first == PASSAGE + 256).all()
+    assert torch.equal(one.tokens[one.first], one.tokens[one.second])
+
+
 def test_a_list_comes_again_in_another_order(made_corpus):
     one, other = recall_in_text(split_of(), cut, distance=50, texts=2, seed=0)
     assert torch.equal(one.tokens[one.first], one.tokens[one.second])

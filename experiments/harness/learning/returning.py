@@ -73,12 +73,17 @@ def _pieces(split: Split, tokens: Tokens, length: int, texts: int) -> Iterator[t
         yield source, found
 
 
-def passages(split: Split, tokens: Tokens, *, distance: int, texts: int) -> list[Returning]:
-    """Texts in which `PASSAGE` tokens come again after `distance` others of the same novel."""
+def passages(
+    split: Split, tokens: Tokens, *, distance: int, texts: int, lead: int = LEAD
+) -> list[Returning]:
+    """Texts in which `PASSAGE` tokens come again after `distance` others of the same novel.
+
+    lead: tokens before the passage.
+    """
     found = []
-    for source, piece in _pieces(split, tokens, LEAD + PASSAGE + distance, texts):
-        whole = torch.tensor(piece + piece[LEAD : LEAD + PASSAGE])
-        first = torch.arange(LEAD, LEAD + PASSAGE)
+    for source, piece in _pieces(split, tokens, lead + PASSAGE + distance, texts):
+        whole = torch.tensor(piece + piece[lead : lead + PASSAGE])
+        first = torch.arange(lead, lead + PASSAGE)
         found.append(Returning(source, whole, first, first + PASSAGE + distance))
     return found
 
