@@ -28,6 +28,7 @@ from .harness.core.states import state_of
 from .harness.core.team import TOLD, Team, here, joined, supposed
 from .harness.learning.corpora import opener
 from .harness.learning.prepared import Split
+from .recipes import RANKED
 
 VERBS = "list | run | submit | gpu | check | collect | convert | describe"
 # Faults outside the code are reported in one line.
@@ -163,6 +164,11 @@ def _add_convert(converting: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     converting.add_argument("--keep", type=int, required=True, help="heads that may look back")
     converting.add_argument("--out", type=_folder, required=True, help="a folder to write to")
+    converting.add_argument(
+        "--distance", type=int, nargs="+", default=[RANKED], metavar="TOKENS",
+        help="after how many tokens what ranks the heads comes again; of several, the first heads "
+        f"of each in turn; {RANKED} by default",
+    )  # fmt: skip
     converting.add_argument(
         "--heads", choices=WAYS, default="window",
         help="what the others have: the last 64 tokens and the first 4, or a state besides, "
@@ -325,8 +331,9 @@ def _convert(options: argparse.Namespace) -> int:
     def splits() -> Mapping[str, Split]:
         return opener(options.corpus_source)("novels").splits
 
-    kinds = {"keep": options.keep, "way": options.heads, "tokens": options.tokens}
-    convert(options.model, options.out, **kinds, splits=splits)
+    asked = {"keep": options.keep, "way": options.heads, "tokens": options.tokens}
+    asked["distances"] = options.distance
+    convert(options.model, options.out, **asked, splits=splits)
     print(f"{options.out}: for lsa.llama_files.load_llama, or lsa.hugging_face.load_converted")
     return 0
 

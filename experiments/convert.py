@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,23 @@ from .harness.learning.distilling import Distillation
 from .harness.learning.prepared import Split
 from .harness.learning.returning import Tokens, Trained, passages
 from .linearise import ARMS, BASE, NEAR, attention_of
-from .recipes import ranked_heads
+from .recipes import RANKED, in_turn, ranked_heads, ranking_name
 from .remove_exponential import slopes
 
 WAYS = {arm["kind"]: arm for arm in ARMS.values()}  # how heads attend that may not look back
-TEXTS, DISTANCE = 8, 256  # texts that rank the heads, as in `remove_exponential`
+TEXTS = 8  # that rank the heads, as in `remove_exponential`
 Splits = Callable[[], Mapping[str, Split]]
 
 
 def convert(
-    model: Path | None, out: Path, *, keep: int, way: str, tokens: int, splits: Splits
+    model: Path | None,
+    out: Path,
+    *,
+    keep: int,
+    way: str,
+    tokens: int,
+    splits: Splits,
+    distances: Sequence[int] = (RANKED,),
 ) -> None:
     """Convert a model: write config.json, model.safetensors and tokenizer.json into `out`.
 
@@ -41,6 +48,8 @@ def convert(
     tokens: to learn from through the whole model, rounded up to whole updates. An interrupted
         conversion continues when it is called again.
     splits: the novels that rank the heads and teach the model.
+    distances: after how many tokens what ranks them comes again. Of several rankings the first
+        heads are taken in turn.
 
     Raises UsageError, Interrupted.
     """
@@ -52,6 +61,9 @@ def convert(
     heads = llama.config.n_layer * llama.config.n_head
     if not 0 <= keep <= heads:
         raise UsageError(f"--keep: expected 0 to {heads} heads, got {keep}")
+    for distance in distances:
+        if distance < 1:
+            raise UsageError(f"--distance: expected 1 or more tokens, got {distance}")
     if tokens < 0:
         raise UsageError(f"--tokens: expected 0 or more, got {tokens}")
     if (out / "config.json").exists():
@@ -61,7 +73,11 @@ def convert(
     except OSError as error:  # before the heads are ranked, which takes minutes
         raise UsageError(f"--out: expected a folder, got {out}: {error.strerror}") from error
     teacher = Trained(llama, text.tokens, _digest(path))
-    ranking = stored_ranking(teacher.sha256) or rank(llama, text.tokens, splits()["validation"])
+    ranking = in_turn(
+        stored_ranking(teacher.sha256, distance)
+        or rank(llama, text.tokens, splits()["validation"], distance)
+        for distance in distances
+    )
     attention = attention_of(WAYS[way], ranking[:keep])
     if tokens or way == "window-state":
         update = BASE["texts"] * BASE["length"]
@@ -76,17 +92,27 @@ def convert(
     text.save(out)
 
 
-def stored_ranking(sha256: str) -> list[tuple[int, int]]:
+def stored_ranking(sha256: str, distance: int = RANKED) -> list[tuple[int, int]]:
     """Layer and head of a model's heads by the stored ranking, most important first; [] if none."""
+    name = ranking_name("passages", distance)
     for one in record.load("remove_exponential", partial=False):
-        if one["name"] == "rank-passages" and one["tables"]["weights"]["sha256"] == [sha256]:
-            return ranked_heads(one["config"]["model"], "passages", "gradient", [record.RESULTS])
+        if one["name"] == name and one["tables"]["weights"]["sha256"] == [sha256]:
+            places = [record.RESULTS]
+            return ranked_heads(one["config"]["model"], "passages", "gradient", places, distance)
     return []
 
 
-def rank(model: Llama, tokens: Tokens, split: Split) -> list[tuple[int, int]]:
-    """Rank heads by the gradient of the gain, a mean over texts; takes minutes on a CPU."""
-    texts = passages(split, tokens, distance=DISTANCE, texts=TEXTS)
+def rank(
+    model: Llama, tokens: Tokens, split: Split, distance: int = RANKED
+) -> list[tuple[int, int]]:
+    """Rank heads by the gradient of the gain, a mean over texts.
+
+    It takes minutes on a CPU, and at a distance of 4,096 an hour and 10 GB. Raises UsageError.
+    """
+    try:
+        texts = passages(split, tokens, distance=distance, texts=TEXTS)
+    except ValueError as error:
+        raise UsageError(f"--distance: {distance}: {error}") from error
     shown = tqdm(texts, desc="ranking heads", unit="text")
     mean = torch.stack([slopes(model, text, NEAR)[0] for text in shown]).mean(0)
     order = np.argsort(mean.flatten().numpy(), kind="stable")

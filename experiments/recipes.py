@@ -146,6 +146,11 @@ def ranked_heads(
     return [each[i] for i in places_in_order]
 
 
+def in_turn(rankings: Iterable[Sequence[tuple[int, int]]]) -> list[tuple[int, int]]:
+    """Several rankings of the same heads as one: a head of each in turn, none twice."""
+    return list(dict.fromkeys(head for heads in zip(*rankings, strict=True) for head in heads))
+
+
 def first_heads(config: dict[str, Any], number: int, session: Session) -> list[tuple[int, int]]:
     """Layer and head of the first heads of a ranking; config has its model and its order.
 

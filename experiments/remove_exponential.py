@@ -9,11 +9,12 @@ tokens, as late in the text as others do after 4,096. `gain` is the fall of its 
 time; `loss` is that of all tokens that come once.
 
 Rankings come from runs named `rank`, on eight texts of the validation novels. They are made at the
-distance 256, and for passages at 4,096 too (`ranked` in a configuration). One ranking takes the
-gradient of the gain with respect to each head's confinement, over four mixtures of both kinds of
-attention. Two are controls: the attention mass beyond the window, and random order. The measured
-texts are from the test novels, which were not used for ranking. The model may have read these
-novels when it was trained. That would make a passage easier the first time as well as the second.
+distance 256, and for passages at 4,096 too (`ranked` in a configuration; of two rankings a head of
+each is taken in turn). One ranking takes the gradient of the gain with respect to each head's
+confinement, over four mixtures of both kinds of attention. Two are controls: the attention mass
+beyond the window, and random order. The measured texts are from the test novels, which were not
+used for ranking. The model may have read these novels when it was trained. That would make a
+passage easier the first time as well as the second.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from .harness.learning.returning import (
     trained,
     unseen,
 )
-from .recipes import ranked_heads, ranking_name
+from .recipes import in_turn, ranked_heads, ranking_name
 
 NEAR = {"window": 64, "first": 4}
 MIXTURES = (1 / 8, 3 / 8, 5 / 8, 7 / 8)
@@ -113,6 +114,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     plan += [_rank_run("passages", FAR)]
     both = _rankings(("gradient", "mass"), FAR)
     few = [one for one in both if one[2]["number"] in (1, 8, 24, 40, 80)]
+    few += [one for one in _rankings(("gradient",), HERE, FAR) if one[2]["number"] in (24, 40, 80)]
     for distance in (FAR, HERE, *DISTANCES[:-1]):
         plan += _at("passages", distance, few)
     for distance in DISTANCES:
@@ -159,8 +161,12 @@ def _windows() -> list[Case]:
     ]
 
 
-def _rankings(orders: tuple[str, ...], ranked: int = HERE) -> list[Case]:
-    at, config = ("", {}) if ranked == HERE else (f"-at-{ranked}", {"ranked": ranked})
+def _rankings(orders: tuple[str, ...], *ranked: int) -> list[Case]:
+    """Sets of heads. ranked: distances of the rankings that are taken in turn; HERE by default."""
+    at, config = "", {}
+    if ranked:
+        at = "-".join(["-at", *map(str, ranked)])
+        config = {"ranked": ranked[0] if len(ranked) == 1 else [*ranked]}
     return [
         (where, f"{order}{at}-{n}", {"order": order, "number": n, "attention": _near(), **config})
         for order in orders
@@ -250,8 +256,11 @@ def confined(config: dict[str, Any], session: Session) -> tuple[Attention, list[
         return {str(number): kind}, []
     places = session.checkpoint.parents[3], record.RESULTS
     text = "lists" if config["text"] == "lists" else "passages"
-    distance = config.get("ranked", HERE)
-    order = ranked_heads(config["model"], text, config["order"], places, distance)
+    ranked = config.get("ranked", HERE)
+    order = in_turn(
+        ranked_heads(config["model"], text, config["order"], places, distance)
+        for distance in (ranked if isinstance(ranked, list) else [ranked])
+    )
     parts = {"head": slice(number, number + 1), "first": slice(number), "but": slice(number, None)}
     heads = order[parts[config["where"]]]
     return {f"{layer}.{head}": kind for layer, head in heads}, heads

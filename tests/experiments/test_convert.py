@@ -63,6 +63,21 @@ def test_the_first_heads_of_the_ranking_look_back_and_no_others(folder):
     assert isinstance(text.text(found), str) and len(found) == 5
 
 
+def test_heads_of_two_rankings_look_back_in_turn(folder):
+    status, out = converted(folder, "out", "--distance", "300", "100", keep=2)
+    assert status == 0
+    model, validation = load_llama(folder).requires_grad_(False), load_corpus("novels").splits
+    far, near = (
+        convert.rank(model, Text.of(folder).tokens, validation["validation"], distance)
+        for distance in (300, 100)
+    )
+    both = [far[0], near[0] if near[0] != far[0] else far[1]]
+    wanted = linearise.attention_of(convert.WAYS["window"], both)
+    tokens = torch.randint(256, (1, 300))
+    with torch.no_grad():
+        assert torch.equal(load_llama(out)(tokens), load_llama(folder, attention=wanted)(tokens))
+
+
 @pytest.mark.parametrize("way", convert.WAYS)
 def test_an_interrupted_conversion_goes_on_to_the_same_end(way, folder, monkeypatch):
     more = ("--heads", way, "--tokens", "500")
@@ -101,6 +116,8 @@ def test_states_learn_their_features_without_being_asked(folder):
         (9, (), "--keep: expected 0 to 8 heads, got 9"),
         (-1, (), "--keep: expected 0 to 8 heads, got -1"),
         (1, ("--tokens", "-1"), "--tokens: expected 0 or more, got -1"),
+        (1, ("--distance", "0"), "--distance: expected 1 or more tokens, got 0"),
+        (1, ("--distance", "9999"), "--distance: 9999: length: expected at most "),
         (1, ("--model", "nowhere"), "--model: path: expected a GGUF file or a folder, got nowhere"),
         (1, ("--corpus-source", "nowhere"), "nowhere"),
     ],

@@ -114,9 +114,12 @@ def test_a_run_confines_the_heads_ranked_at_its_distance(monkeypatch, tmp_path):
     config = {"where": "first", "number": 1, "order": "gradient", "attention": "near"}
     config |= {"model": "tiny", "text": "passages"}
     session = bare_session(tmp_path / "out" / "a" / "cpu" / "checkpoints" / "run.pt")
-    for ranked, head in (({}, 0), ({"ranked": 4096}, 1)):
-        attention, _ = remove_exponential.confined(config | ranked, session)
-        assert attention == {f"0.{head}": "near"}
+    ranked, number = "ranked", "number"
+    for given, heads in (
+        ({}, [0]), ({ranked: 4096}, [1]), ({ranked: [4096, 256], number: 2}, [1, 0])
+    ):  # fmt: skip
+        attention, _ = remove_exponential.confined(config | given, session)
+        assert [*attention] == [f"0.{head}" for head in heads]
 
 
 def stopped(tables):
