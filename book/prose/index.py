@@ -86,8 +86,9 @@ VERDICTS = {
         0 < measured(everywhere(), "cut").mean < 0.3
     ),
     "as with all ({glue:text}`price_all_gain`)": lambda: abs(missing(first_alone(SOME)).mean) < 0.1,
-    "the same heads alone bring back {glue:text}`price_far_way`": lambda: (
+    "other heads carry it: these alone bring back {glue:text}`price_far_way`": lambda: (
         distances.way("but", SOME, distances.FAR) < 0.3
+        and distances.way("but", SOME, distances.FAR, distances.AT_FAR) > 0.5
     ),
     "The loss still rises by": lambda: measured(first_alone(SOME), "cut").mean > 0.02,
     "linear attention ends {glue:text}`seeds_behind` nats lower": lambda: (

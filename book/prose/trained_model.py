@@ -8,9 +8,9 @@ from ..figures.trained_model import (
     look_inside,
     whole_model,
 )
-from ..figures.trained_model.distances import FAR
 from ..figures.trained_model.head_grid import alone, alone_by_rank, most_alone, sum_alone
 from ..figures.trained_model.measured import (
+    FAR,
     HEADS,
     HERE,
     Mean,
@@ -32,7 +32,6 @@ from ..figures.trained_model.remove_exponential import (
     layer_gain,
     least_layer_gain,
     lost_gain,
-    mass_places,
     missing,
     random_orders,
     rise_share,
@@ -126,10 +125,7 @@ VERDICTS = {
         and 3 * alone(1).mean < -ranking()[1].slope.mean
         and alone(1).mean < 0.1
     ),
-    "So their effects do not add": lambda: (
-        sum_alone() < 0.8 * missing(confined(FEW)).mean
-        and 2 * (sum_alone() - sum_alone(4)) < missing(confined(FEW), confined(4)).mean
-    ),
+    "So their effects do not add": lambda: sum_alone() < 0.8 * missing(confined(FEW)).mean,
     "With 18.6 confined, 7.7 takes": lambda: missing(confined(2), confined(1)).mean < 0.15,
     "Yet all but 24 heads can be confined, and no gain is lost": lambda: (
         SOME == 24 and keeps_all(first_alone(SOME))
@@ -137,16 +133,29 @@ VERDICTS = {
     "is worse than the gradient's, and not useless": lambda: (
         every(gain(first_alone(n, "mass")) < gain(first_alone(n)) - 1 for n in (FEW, SOME))
         and lost_gain(confined(SOME, "mass")) > 0.5
-        and len([place for place in mass_places() if place < SOME]) > FEW / 2
     ),
     "with those for passages; by chance": lambda: FEW / 2 < shared_heads() < FEW,
-    "After 4,096 tokens the same 24 are not enough.": lambda: (
-        distances.way("but", SOME, FAR) < 0.3 < 0.9 < distances.way("but", SOME, 1024)
+    "After 4,096 tokens other heads carry it: without one that is idle after 256": lambda: (
+        distances.takes("but-far", FAR).mean > 0.5 * distances.gain("softmax", FAR).mean
+        and abs(distances.takes("but-far", HERE).mean) < 0.05
     ),
-    "So other heads carry part of the gain there": lambda: (
-        distances.way("first", SOME, FAR) > 0.3
-        and distances.way("first", SOME, HERE) < 0.15
-        and distances.way("but", 40, FAR) < 0.3
+    "and nothing after 4,096": lambda: (
+        ranking()[0].name == "18.6"
+        and distances.takes("but-here", HERE).mean > 0.5
+        and distances.takes("but-here", FAR).mean < 0
+    ),
+    "<head-grid:text=far>` stands first": lambda: (
+        ranking(distance=FAR)[0].name == "18.8" and distances.place() > HEADS / 2
+    ),
+    "nats after 4,096 tokens and none after 256": lambda: (
+        distances.takes("but-far", FAR).mean > 1
+        and abs(distances.takes("but-far", HERE).mean) < 0.05
+    ),
+    "The first 24 of the ranking at 4,096 bring back": lambda: (
+        distances.way("but", SOME, FAR) < 0.3 < 0.9 < distances.way("but", SOME, 1024)
+        and distances.way("but", SOME, FAR, distances.AT_FAR) > 0.5
+        and distances.way("but", SOME, HERE, distances.AT_FAR) < 0.3
+        and distances.shared() < SOME / 2
     ),
     "Prose loses more, too": lambda: (
         distances.rise("none", HERE).mean
@@ -159,11 +168,13 @@ VERDICTS = {
     "A ranking by attention mass is nearly as good here": lambda: (
         gain(confined(FEW, "mass", "lists")) < 0.1 * gain(confined(0, text="lists"))
         and 0.9
-        < gain(first_alone(SOME, "mass", "lists")) / distances.gain("first 24", HERE, "lists").mean
+        < gain(first_alone(SOME, "mass", "lists")) / distances.gain("here", HERE, "lists").mean
         < 1
     ),
     "24 alone keep all of it, eight alone do not. After 4,096": lambda: (
-        keeps_all(first_alone(SOME)) and distances.way("but", SOME, FAR) < 0.3
+        keeps_all(first_alone(SOME))
+        and distances.way("but", SOME, FAR) < 0.3
+        and distances.way("but", SOME, FAR, distances.AT_FAR) > 0.5
     ),
     "a passage that returns is guessed about as badly as the first time": lambda: every(
         abs(look_inside.right("first", FEW, page) - look_inside.right("once", 0, page)) < 5
@@ -179,9 +190,6 @@ VERDICTS = {
     ),
     "Confined together, on the test texts, they take": lambda: (
         -sum(head.slope.mean for head in ranking()[:FEW]) < 0.9 * missing(confined(FEW)).mean
-    ),
-    "For head 18.6 the gradient says": lambda: (
-        abs(ranking()[0].slope.mean + missing(confined(1)).mean) < 0.15
     ),
     "Ranked by either half of the texts alone": lambda: (
         halves_share(FEW) >= FEW - 1 and halves_share(SOME) > SOME / 2

@@ -1,21 +1,26 @@
-"""Gain at several distances, with all heads of a trained model looking back, some, and none."""
+"""Gain at several distances, by the heads of a trained model that look back."""
 
 from __future__ import annotations
 
-from ..lib.format import in_words, percent
-from ..lib.records import NotMeasuredError
-from ..lib.tables import Missing, Table
-from .measured import EXPERIMENT, HERE, NEAR, Mean, measured, run_of
-from .remove_exponential import FEW, SOME, confined, first_alone, lost_gain
+from collections.abc import Iterator
 
-FAR = 4096
-DISTANCES = (64, 256, 1024, FAR)
-TEXTS = {"passages": "passage", "lists": "names"}
-# Which heads look back, as the runs are named; the ranking is that of the same kind of text.
+from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
+from ..lib.format import counted, in_words, percent
+from ..lib.records import NotMeasuredError, Record, provenance
+from ..lib.tables import Missing
+from .measured import EXPERIMENT, FAR, HERE, NEAR, Mean, measured, ranking, run_of
+from .remove_exponential import FEW, SOME, TEXTS, confined, first_alone, lost_gain, missing
+
+DISTANCES = (64, HERE, 1024, 2048, FAR)
+AT_FAR = f"gradient-at-{FAR}"  # the ranking made at this distance, in the names of runs
+# Which heads look back, as the runs are named; softmax in all has its colour. The ranking is that
+# of the same kind of text.
 CASES = {
-    "all": ("none", ""),
-    "first 24": ("but", "gradient-24"),
-    "all but 8": ("first", "gradient-8"),
+    "softmax": ("none", ""),
+    "here": ("but", f"gradient-{SOME}"),
+    "far": ("but", f"{AT_FAR}-{SOME}"),
+    "but-here": ("first", "gradient-1"),
+    "but-far": ("first", f"{AT_FAR}-1"),
     "none": ("all", NEAR),
 }
 
@@ -25,13 +30,13 @@ def gain(case: str, distance: int, text: str = "passages") -> Mean:
     return measured(run_of(*CASES[case], text=text, distance=distance), "gain")
 
 
-def way(where: str, number: int, distance: int) -> float:
+def way(where: str, number: int, distance: int, order: str = "gradient") -> float:
     """Gain of a run, as a share of the way from no head looking back to all.
 
-    where: "but" if the ranking's first heads alone look back, "first" if all others do. Raises
-    NotMeasuredError.
+    where: "but" if the ranking's first heads alone look back, "first" if all others do. order:
+    "gradient" or `AT_FAR`. Raises NotMeasuredError.
     """
-    return 1 - lost_gain(run_of(where, f"gradient-{number}", distance=distance))
+    return 1 - lost_gain(run_of(where, f"{order}-{number}", distance=distance))
 
 
 def rise(case: str, distance: int) -> Mean:
@@ -39,45 +44,108 @@ def rise(case: str, distance: int) -> Mean:
     return measured(run_of(*CASES[case], distance=distance), "cut")
 
 
-def measured_distances(text: str = "passages") -> list[int]:
-    """Distances at which softmax was measured."""
-    found = []
+def _runs(case: str, text: str) -> Iterator[tuple[int, Record]]:
+    """Distances at which a case was measured, and the runs."""
     for distance in DISTANCES:
         try:
-            gain("all", distance, text)
+            yield distance, run_of(*CASES[case], text=text, distance=distance)
         except NotMeasuredError:
             continue
-        found.append(distance)
-    return found
 
 
-def table() -> Table | Missing:
-    """Gain by distance and by the heads that look back; a dash where nothing was measured."""
-    cells = []
-    for text, label in TEXTS.items():
-        for distance in measured_distances(text):
-            row = [f"{label}, {distance:,}"]
-            for case in CASES:
-                try:
-                    row.append(str(gain(case, distance, text)))
-                except NotMeasuredError:
-                    row.append("–")
-            cells.append(row)
-    if not cells:
+def _labels() -> dict[str, str]:
+    one, other = (ranking(distance=distance)[0].name for distance in (HERE, FAR))
+    return {
+        "softmax": "all",
+        "here": f"{SOME} ranked at {HERE}",
+        "far": f"{SOME} ranked at {FAR:,}",
+        "but-here": f"all but {one}",
+        "but-far": f"all but {other}",
+        "none": "none",
+    }
+
+
+def figure(id: str = "heads-by-distance") -> Explorable | Missing:
+    """Gain against the distance, a line for the heads that look back."""
+    try:
+        labels = _labels()
+    except NotMeasuredError:
         return Missing(EXPERIMENT)
-    return Table(["returns, after", *CASES], cells)
+    series, drawn = [], []
+    for text in TEXTS:
+        for case in CASES:
+            runs = dict(_runs(case, text))
+            if len(runs) < 2:
+                continue
+            gains = [measured(run, "gain") for run in runs.values()]
+            columns = {
+                "distance": [*runs],
+                "gain": [one.mean for one in gains],
+                "low": [one.mean - one.half for one in gains],
+                "high": [one.mean + one.half for one in gains],
+            }
+            source = next(iter(runs.values()))["path"]
+            series.append(Series({"heads": case, "text": text}, columns, source=source))
+            drawn += runs.values()
+    if not series:
+        return Missing(EXPERIMENT)
+    return Explorable(
+        id=id,
+        caption=(
+            "**Other heads carry recall farther back.** Gain against the number of tokens between "
+            "both comings, for the heads that look back. Rankings were made at 256 and at 4,096 "
+            "tokens. Bars: 95% intervals over the texts."
+        ),
+        alt=(
+            "Gain against distance. The heads ranked at 256 tokens keep the gain up to 1,024 and "
+            "lose it at 4,096; those ranked at 4,096 tokens keep more of it there."
+        ),
+        series=series,
+        x=Axis("distance", "Tokens between", "tokens", log=2),
+        y=Axis("gain", "Gain", "nats per token", digits=2, low="low", high="high"),
+        color="heads",
+        mark="line+dot",
+        controls=[
+            Filter("text", "What comes again", options=TEXTS, default="passages"),
+            Toggle("heads", "Heads look back", options=labels),
+        ],
+        provenance=provenance(drawn),
+    )
+
+
+def takes(case: str, distance: int, text: str = "passages") -> Mean:
+    """What a case takes of the gain with all heads, text by text. Raises NotMeasuredError."""
+    return missing(run_of(*CASES[case], text=text, distance=distance))
+
+
+def place(number: int = 0) -> int:
+    """Place, from 0, of a head of the far ranking in the near one. Raises NotMeasuredError."""
+    head = ranking(distance=FAR)[number].name
+    return [one.name for one in ranking()].index(head)
+
+
+def shared(number: int = SOME) -> int:
+    """Number of heads among the first of both rankings. Raises NotMeasuredError."""
+    first = ({one.name for one in ranking(distance=at)[:number]} for at in (HERE, FAR))
+    return len(set.intersection(*first))
 
 
 def numbers() -> dict[str, str]:
     """Numbers for the chapter."""
     return in_words(
+        near_takes_256=lambda: takes("but-here", HERE),
+        near_takes_4096=lambda: takes("but-here", FAR),
+        far_place=lambda: str(1 + place()),
+        far_takes_256=lambda: takes("but-far", HERE),
+        far_takes_4096=lambda: takes("but-far", FAR),
+        far_takes_share=lambda: percent(takes("but-far", FAR).mean / gain("softmax", FAR).mean),
+        far_shared=lambda: counted(shared()),
         at_1024_some=lambda: percent(way("but", SOME, 1024)),
         at_4096_some=lambda: percent(way("but", SOME, FAR)),
-        at_4096_forty=lambda: percent(way("but", 40, FAR)),
-        at_256_others=lambda: percent(way("first", SOME, HERE)),
-        at_4096_others=lambda: percent(way("first", SOME, FAR)),
+        at_4096_far=lambda: percent(way("but", SOME, FAR, AT_FAR)),
+        at_4096_far_more=lambda: percent(way("but", 80, FAR, AT_FAR)),
         at_4096_rise=lambda: rise("none", FAR),
-        names_gain=lambda: gain("all", HERE, "lists"),
+        names_gain=lambda: gain("softmax", HERE, "lists"),
         names_two=lambda: measured(confined(2, text="lists"), "gain"),
         names_four=lambda: measured(confined(4, text="lists"), "gain"),
         names_few=lambda: measured(first_alone(FEW, text="lists"), "gain"),

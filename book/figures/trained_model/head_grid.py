@@ -7,8 +7,15 @@ from ..lib.format import counted, in_words, percent
 from ..lib.records import NotMeasuredError, provenance
 from ..lib.tables import Missing, Table
 from .look_inside import copied
-from .measured import EXPERIMENT, Head, Mean, ranking, stored
-from .remove_exponential import FEW, SOME, TEXTS, confined, missing
+from .measured import EXPERIMENT, FAR, HERE, Head, Mean, ranked, ranking, stored
+from .remove_exponential import FEW, SOME, confined, missing
+
+# What comes again in the texts that rank, and after how many tokens.
+RANKINGS = {
+    "passages": ("a passage of a novel", "passages", HERE),
+    "far": ("a passage, 4,096 tokens later", "passages", FAR),
+    "lists": ("names and room numbers", "lists", HERE),
+}
 
 # The first heads need softmax and have its colour; the last are grey.
 PLACES = {"softmax": f"the first {FEW}", "next": f"the next {SOME - FEW}", "none": "all others"}
@@ -23,12 +30,13 @@ def _place(rank: int) -> str:
 
 def grid(id: str = "head-grid") -> Explorable | Missing:
     """Every head by its layer, coloured by its place in the ranking."""
-    series = []
-    for text in TEXTS:
+    series, runs = [], []
+    for key, (_, text, distance) in RANKINGS.items():
         try:
-            heads = ranking(text)
+            heads, run = ranking(text, distance=distance), ranked(text, distance)
         except NotMeasuredError:
             continue
+        runs.append(run)
         for place in PLACES:
             chosen = [head for rank, head in enumerate(heads) if _place(rank) == place]
             columns = {
@@ -36,12 +44,12 @@ def grid(id: str = "head-grid") -> Explorable | Missing:
                 "head": [head.head for head in chosen],
                 "brings": [head.brings.mean for head in chosen],
             }
-            source = stored()[f"rank-{text}"]["path"]
             if chosen:
-                series.append(Series({"place": place, "text": text}, columns, source=source))
+                keys = {"place": place, "text": key}
+                series.append(Series(keys, columns, source=run["path"]))
     if not series:
         return Missing(EXPERIMENT)
-    texts = dict.fromkeys(one.keys["text"] for one in series)
+    texts = {key: label for key, (label, *_) in RANKINGS.items()}
     return Explorable(
         id=id,
         caption=(
@@ -65,10 +73,10 @@ def grid(id: str = "head-grid") -> Explorable | Missing:
         color="place",
         mark="dot",
         controls=[
-            Filter("text", "What comes again", options=TEXTS, default=next(iter(texts))),
+            Filter("text", "What comes again", options=texts, default=series[0].keys["text"]),
             Toggle("place", "In the ranking", options=PLACES),
         ],
-        provenance=provenance(stored()[f"rank-{text}"] for text in texts),
+        provenance=provenance(runs),
         aspect=2,
     )
 
@@ -148,6 +156,4 @@ def numbers() -> dict[str, str]:
         alone_sum=lambda: f"{sum_alone():.2f}",
         together=lambda: missing(confined(FEW)),
         silent_then=lambda: missing(confined(2), confined(1)),
-        last_sum=lambda: f"{sum_alone(FEW) - sum_alone(FEW // 2):.2f}",
-        last_together=lambda: missing(confined(FEW), confined(FEW // 2)),
     )

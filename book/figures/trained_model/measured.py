@@ -11,7 +11,7 @@ from ..lib.records import NotMeasuredError, Record, learned, rows
 from ..lib.seed_error import t_95
 
 EXPERIMENT = "remove_exponential"
-HERE = 256  # tokens between a passage and its return
+HERE, FAR = 256, 4096  # tokens between a passage and its return
 HEADS = 270
 LEAD, PASSAGE = 64, 64  # tokens of a text before its passage, and of the passage
 NEAR = "window-64-4"  # the window and the first tokens that a confined head sees
@@ -125,7 +125,7 @@ def _recalls(run: Record) -> list[float]:
 
 
 def sets(text: str, order: str) -> dict[str, dict[int, Record]]:
-    """{"kept" or "confined": {heads that may look back: run}} of a ranking, fewest first.
+    """{"kept" or "confined": {heads that may look back: run}} of a ranking at 256, fewest first.
 
     "kept": only the first of the ranking look back. "confined": they do not, and the others do.
     Both begin with no head and end with all. Empty if nothing is stored.
@@ -133,7 +133,8 @@ def sets(text: str, order: str) -> dict[str, dict[int, Record]]:
     by_set: dict[str, dict[int, Record]] = {"kept": {}, "confined": {}}
     for run in learned(EXPERIMENT):
         config = run["config"]
-        if (config["text"], config["distance"]) != (text, HERE) or config["where"] == "rank":
+        here = (config["text"], config["distance"], config.get("ranked", HERE))
+        if here != (text, HERE, HERE) or config["where"] == "rank":
             continue
         if config.get("order") == order and config["where"] in ("but", "first"):
             number, kept = config["number"], config["where"] == "but"
@@ -163,14 +164,22 @@ class Head(NamedTuple):
         return self.slope._replace(mean=-self.slope.mean)
 
 
-def ranking(text: str = "passages", only: Container[int] | None = None) -> list[Head]:
+def ranked(text: str = "passages", distance: int = HERE) -> Record:
+    """The run that ranks heads. Raises NotMeasuredError."""
+    name = f"rank-{text}" if distance == HERE else f"rank-{text}-{distance}"
+    if (run := stored().get(name)) is None:
+        raise NotMeasuredError(f"{EXPERIMENT}: no ranking of {text} after {distance}")
+    return run
+
+
+def ranking(
+    text: str = "passages", only: Container[int] | None = None, distance: int = HERE
+) -> list[Head]:
     """All heads, the most important first. only: the texts that rank, by default all.
 
-    Raises NotMeasuredError.
+    distance: of what comes again in these texts, in tokens. Raises NotMeasuredError.
     """
-    run = stored().get(f"rank-{text}")
-    if run is None:
-        raise NotMeasuredError(f"{EXPERIMENT}: no ranking of {text}")
+    run = ranked(text, distance)
     scores: dict[tuple[int, int], list[dict[str, Any]]] = {}
     for row in rows(run, "heads"):
         if only is not None and row["text"] not in only:

@@ -181,12 +181,6 @@ def thousandths(value: Mean) -> str:
     return f"{value.mean:.3f} ± {value.half:.3f}"
 
 
-def mass_places(number: int = FEW) -> list[int]:
-    """Places of the first heads in a ranking by attention mass, from 0. Raises NotMeasuredError."""
-    heads = sorted(ranking(), key=lambda head: -head.mass)
-    return sorted(heads.index(head) for head in ranking()[:number])
-
-
 def lost_gain(run: Record) -> float:
     """The share of the gain that is lost: 0 for softmax, 1 for all heads confined."""
     where = {name: run["config"][name] for name in ("text", "distance")}
@@ -298,7 +292,6 @@ def numbers() -> dict[str, str]:
 
 def _ranked() -> dict[str, str]:
     return in_words(
-        mass_places=lambda: listed(str(1 + n) for n in mass_places()),
         layer_gain=lambda: layer_gain(18),
         layers_least=lambda: f"{least_layer_gain(but=18):.2f}",
         first_layers=lambda: listed(
@@ -307,7 +300,6 @@ def _ranked() -> dict[str, str]:
         first_slopes=lambda: f"{-sum(head.slope.mean for head in ranking()[:FEW]):.2f}",
         all_slopes=lambda: f"{-sum(head.slope.mean for head in ranking()):.2f}",
         near_missing=lambda: f"{missing(everywhere()).mean:.2f}",
-        top_slope=lambda: f"{-ranking()[0].slope.mean:.2f}",
         top_missing=lambda: missing(confined(1)),
         rank_texts=lambda: counted(ranking()[0].slope.texts),
         mean_mass=lambda: percent(fmean(head.mass for head in ranking())),

@@ -37,6 +37,8 @@ def stored(monkeypatch):
             where="first", order="gradient", number=8),
         run("passages-256-but-gradient-8", [2.0, 1.0], [4.2, 2.1],
             where="but", order="gradient", number=8),
+        run("passages-256-but-gradient-at-4096-2", [0.0, 0.0], [4.2, 2.1],
+            where="but", order="gradient", number=2, ranked=4096),
         run("lists-256-none", [1.0, 1.0], [4.0, 2.0], text="lists"),
         heads(-0.2, -0.7, 0.1),
     ]  # fmt: skip
