@@ -27,7 +27,7 @@
     };
   }
 
-  function plotlyTraces(spec, view, g, ink) {
+  function plotlyTraces(spec, view, ink) {
     const many = view.traces.length > 12;
     const order = [...view.traces].sort((a, b) => rank(a) - rank(b));
     return order.flatMap((trace) => {
@@ -177,7 +177,7 @@
     const ink = inkOf(frame);
     const sizes = frame.clientWidth < 480 ? { tick: 12, label: 12.5 } : { tick: 12.5, label: 13.5 };
     const g = geometry(spec, view, frame, ink, sizes, level);
-    const traces = plotlyTraces(spec, view, g, ink);
+    const traces = plotlyTraces(spec, view, ink);
     window.Plotly.react(plot, traces, plotlyLayout(g, frame, view, ink, sizes), {
       staticPlot: true,
       displayModeBar: false,
