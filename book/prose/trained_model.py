@@ -151,6 +151,10 @@ VERDICTS = {
         distances.takes("but-far", FAR).mean > 1
         and abs(distances.takes("but-far", HERE).mean) < 0.05
     ),
+    "It is the distance that counts, not the position": lambda: (
+        distances.takes("but-here", HERE, "late").mean > 0.5
+        and abs(distances.takes("but-far", HERE, "late").mean) < 0.1
+    ),
     "The first 24 of the ranking at 4,096 bring back": lambda: (
         distances.way("but", SOME, FAR) < 0.3 < 0.9 < distances.way("but", SOME, 1024)
         and distances.way("but", SOME, FAR, distances.AT_FAR) > 0.5
@@ -165,7 +169,7 @@ VERDICTS = {
     "For names, confining two heads cuts the gain": lambda: (
         gain(confined(2, text="lists")) < 0.5 * gain(confined(0, text="lists"))
     ),
-    "A ranking by attention mass is nearly as good here": lambda: (
+    "Ranked by attention mass, the first 24 alone keep": lambda: (
         gain(confined(FEW, "mass", "lists")) < 0.1 * gain(confined(0, text="lists"))
         and 0.9
         < gain(first_alone(SOME, "mass", "lists")) / distances.gain("here", HERE, "lists").mean

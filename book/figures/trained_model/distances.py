@@ -135,9 +135,11 @@ def numbers() -> dict[str, str]:
     return in_words(
         near_takes_256=lambda: takes("but-here", HERE),
         near_takes_4096=lambda: takes("but-here", FAR),
+        near_takes_late=lambda: takes("but-here", HERE, "late"),
         far_place=lambda: str(1 + place()),
         far_takes_256=lambda: takes("but-far", HERE),
         far_takes_4096=lambda: takes("but-far", FAR),
+        far_takes_late=lambda: takes("but-far", HERE, "late"),
         far_takes_share=lambda: percent(takes("but-far", FAR).mean / gain("softmax", FAR).mean),
         far_shared=lambda: counted(shared()),
         at_1024_some=lambda: percent(way("but", SOME, 1024)),

@@ -12,9 +12,9 @@ from .remove_exponential import FEW, SOME, confined, missing
 
 # What comes again in the texts that rank, and after how many tokens.
 RANKINGS = {
-    "passages": ("a passage of a novel", "passages", HERE),
-    "far": ("a passage, 4,096 tokens later", "passages", FAR),
-    "lists": ("names and room numbers", "lists", HERE),
+    "passages": ("a passage after 256", "passages", HERE),
+    "far": ("a passage after 4,096", "passages", FAR),
+    "lists": ("names after 256", "lists", HERE),
 }
 
 # The first heads need softmax and have its colour; the last are grey.
@@ -73,7 +73,12 @@ def grid(id: str = "head-grid") -> Explorable | Missing:
         color="place",
         mark="dot",
         controls=[
-            Filter("text", "What comes again", options=texts, default=series[0].keys["text"]),
+            Filter(
+                "text",
+                "What comes again, after how many tokens",
+                options=texts,
+                default=series[0].keys["text"],
+            ),
             Toggle("place", "In the ranking", options=PLACES),
         ],
         provenance=provenance(runs),
