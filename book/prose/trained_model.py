@@ -112,7 +112,7 @@ VERDICTS = {
     "no window shorter than the distance gives a positive gain": lambda: every(
         of_window(n, 4, "gain").mean < 0 for n in measured_windows()
     ),
-    "Layer 18 has the two that cost most alone": most_alone_layer,
+    "Layer 18 has the two heads that cost most alone": most_alone_layer,
     "takes {glue:text}`top_missing` nats of the gain, and 18.7": lambda: (
         [ranking()[n].name for n in (0, 2)] == ["18.6", "18.7"]
         and missing(confined(1)).mean > alone(2).mean > 2 * most_alone()
@@ -154,6 +154,10 @@ VERDICTS = {
     "It is the distance that counts, not the position": lambda: (
         distances.takes("but-here", HERE, "late").mean > 0.5
         and abs(distances.takes("but-far", HERE, "late").mean) < 0.1
+    ),
+    "Forty heads, from both rankings in turn, bring back": lambda: (
+        distances.way("but", 40, HERE, distances.AT_BOTH) > 0.95
+        and distances.way("but", 40, FAR, distances.AT_BOTH) > 1
     ),
     "The first 24 of the ranking at 4,096 bring back": lambda: (
         distances.way("but", SOME, FAR) < 0.3 < 0.9 < distances.way("but", SOME, 1024)

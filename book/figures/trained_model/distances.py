@@ -12,7 +12,8 @@ from .measured import EXPERIMENT, FAR, HERE, NEAR, Mean, measured, ranking, run_
 from .remove_exponential import FEW, SOME, TEXTS, confined, first_alone, lost_gain, missing
 
 DISTANCES = (64, HERE, 1024, 2048, FAR)
-AT_FAR = f"gradient-at-{FAR}"  # the ranking made at this distance, in the names of runs
+# The ranking at this distance, and heads of both rankings in turn, in the names of runs.
+AT_FAR, AT_BOTH = f"gradient-at-{FAR}", f"gradient-at-{HERE}-{FAR}"
 # Which heads look back, as the runs are named; softmax in all has its colour. The ranking is that
 # of the same kind of text.
 CASES = {
@@ -34,7 +35,7 @@ def way(where: str, number: int, distance: int, order: str = "gradient") -> floa
     """Gain of a run, as a share of the way from no head looking back to all.
 
     where: "but" if the ranking's first heads alone look back, "first" if all others do. order:
-    "gradient" or `AT_FAR`. Raises NotMeasuredError.
+    "gradient", `AT_FAR` or `AT_BOTH`. Raises NotMeasuredError.
     """
     return 1 - lost_gain(run_of(where, f"{order}-{number}", distance=distance))
 
@@ -145,7 +146,9 @@ def numbers() -> dict[str, str]:
         at_1024_some=lambda: percent(way("but", SOME, 1024)),
         at_4096_some=lambda: percent(way("but", SOME, FAR)),
         at_4096_far=lambda: percent(way("but", SOME, FAR, AT_FAR)),
-        at_4096_far_more=lambda: percent(way("but", 80, FAR, AT_FAR)),
+        at_4096_far_more=lambda: percent(way("but", 40, FAR, AT_FAR)),
+        both_256=lambda: percent(way("but", 40, HERE, AT_BOTH)),
+        both_4096=lambda: percent(way("but", 40, FAR, AT_BOTH)),
         at_4096_rise=lambda: rise("none", FAR),
         names_gain=lambda: gain("softmax", HERE, "lists"),
         names_two=lambda: measured(confined(2, text="lists"), "gain"),
