@@ -29,7 +29,6 @@ from torch import Tensor, nn
 from lsa.layers.mixes import SoftmaxMix, WindowMix
 from lsa.llama import Attention, Llama
 
-from .harness.core import record
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
 from .harness.learning.returning import (
@@ -254,11 +253,10 @@ def confined(config: dict[str, Any], session: Session) -> tuple[Attention, list[
         return {"all": kind}, []
     if config["where"] == "layer":
         return {str(number): kind}, []
-    places = session.checkpoint.parents[3], record.RESULTS
     text = "lists" if config["text"] == "lists" else "passages"
     ranked = config.get("ranked", HERE)
     order = in_turn(
-        ranked_heads(config["model"], text, config["order"], places, distance)
+        ranked_heads(config["model"], text, config["order"], session.places, distance)
         for distance in (ranked if isinstance(ranked, list) else [ranked])
     )
     parts = {"head": slice(number, number + 1), "first": slice(number), "but": slice(number, None)}

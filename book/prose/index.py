@@ -86,7 +86,7 @@ VERDICTS = {
         0 < measured(everywhere(), "cut").mean < 0.3
     ),
     "as with all ({glue:text}`price_all_gain`)": lambda: abs(missing(first_alone(SOME)).mean) < 0.1,
-    "other heads carry it: these alone bring back {glue:text}`price_far_way`": lambda: (
+    "others are needed too: these alone bring back {glue:text}`price_far_way`": lambda: (
         distances.way("but", SOME, distances.FAR) < 0.3
         and distances.way("but", SOME, distances.FAR, distances.AT_FAR) > 0.5
     ),

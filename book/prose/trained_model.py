@@ -135,14 +135,14 @@ VERDICTS = {
         and lost_gain(confined(SOME, "mass")) > 0.5
     ),
     "with those for passages; by chance": lambda: FEW / 2 < shared_heads() < FEW,
-    "After 4,096 tokens other heads carry it: without one that is idle after 256": lambda: (
+    "After 4,096 tokens others are needed too: without one that is idle after 256": lambda: (
         distances.takes("but-far", FAR).mean > 0.5 * distances.gain("softmax", FAR).mean
         and abs(distances.takes("but-far", HERE).mean) < 0.05
     ),
-    "and nothing after 4,096": lambda: (
+    "and adds {glue:text}`near_adds_4096` after 4,096": lambda: (
         ranking()[0].name == "18.6"
         and distances.takes("but-here", HERE).mean > 0.5
-        and distances.takes("but-here", FAR).mean < 0
+        and distances.takes("but-here", FAR).mean < -distances.takes("but-here", FAR).half
     ),
     "<head-grid:text=far>` stands first": lambda: (
         ranking(distance=FAR)[0].name == "18.8" and distances.place() > HEADS / 2
@@ -151,7 +151,7 @@ VERDICTS = {
         distances.takes("but-far", FAR).mean > 1
         and abs(distances.takes("but-far", HERE).mean) < 0.05
     ),
-    "It is the distance that counts, not the position": lambda: (
+    "For both the distance counts, not the position": lambda: (
         distances.takes("but-here", HERE, "late").mean > 0.5
         and abs(distances.takes("but-far", HERE, "late").mean) < 0.1
     ),

@@ -9,7 +9,17 @@ from ..lib.format import counted, in_words, percent
 from ..lib.records import NotMeasuredError, Record, provenance
 from ..lib.tables import Missing
 from .measured import EXPERIMENT, FAR, HERE, NEAR, Mean, measured, ranking, run_of
-from .remove_exponential import FEW, SOME, TEXTS, confined, first_alone, lost_gain, missing
+from .remove_exponential import (
+    FEW,
+    SOME,
+    TEXTS,
+    columns_of,
+    confined,
+    first_alone,
+    in_both,
+    lost_gain,
+    missing,
+)
 
 DISTANCES = (64, HERE, 1024, 2048, FAR)
 # The ranking at this distance, and heads of both rankings in turn, in the names of runs.
@@ -78,13 +88,7 @@ def figure(id: str = "heads-by-distance") -> Explorable | Missing:
             runs = dict(_runs(case, text))
             if len(runs) < 2:
                 continue
-            gains = [measured(run, "gain") for run in runs.values()]
-            columns = {
-                "distance": [*runs],
-                "gain": [one.mean for one in gains],
-                "low": [one.mean - one.half for one in gains],
-                "high": [one.mean + one.half for one in gains],
-            }
+            columns = columns_of([*runs.items()], "gain", along="distance")
             source = next(iter(runs.values()))["path"]
             series.append(Series({"heads": case, "text": text}, columns, source=source))
             drawn += runs.values()
@@ -93,7 +97,7 @@ def figure(id: str = "heads-by-distance") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**Other heads carry recall farther back.** Gain against the number of tokens between "
+            "**Farther back, recall needs other heads.** Gain against the number of tokens between "
             "both comings, for the heads that look back. Rankings were made at 256 and at 4,096 "
             "tokens. Bars: 95% intervals over the texts."
         ),
@@ -103,7 +107,7 @@ def figure(id: str = "heads-by-distance") -> Explorable | Missing:
         ),
         series=series,
         x=Axis("distance", "Tokens between", "tokens", log=2),
-        y=Axis("gain", "Gain", "nats per token", digits=2, low="low", high="high"),
+        y=Axis("nats", "Gain", "nats per token", digits=2, low="low", high="high"),
         color="heads",
         mark="line+dot",
         controls=[
@@ -119,23 +123,24 @@ def takes(case: str, distance: int, text: str = "passages") -> Mean:
     return missing(run_of(*CASES[case], text=text, distance=distance))
 
 
-def place(number: int = 0) -> int:
-    """Place, from 0, of a head of the far ranking in the near one. Raises NotMeasuredError."""
-    head = ranking(distance=FAR)[number].name
+def place() -> int:
+    """Place, from 0, of the far ranking's first head in the near one. Raises NotMeasuredError."""
+    head = ranking(distance=FAR)[0].name
     return [one.name for one in ranking()].index(head)
 
 
-def shared(number: int = SOME) -> int:
+def shared() -> int:
     """Number of heads among the first of both rankings. Raises NotMeasuredError."""
-    first = ({one.name for one in ranking(distance=at)[:number]} for at in (HERE, FAR))
-    return len(set.intersection(*first))
+    return in_both(ranking(), ranking(distance=FAR), SOME)
 
 
 def numbers() -> dict[str, str]:
     """Numbers for the chapter."""
     return in_words(
         near_takes_256=lambda: takes("but-here", HERE),
-        near_takes_4096=lambda: takes("but-here", FAR),
+        near_adds_4096=lambda: missing(
+            run_of("none", distance=FAR), run_of(*CASES["but-here"], distance=FAR)
+        ),
         near_takes_late=lambda: takes("but-here", HERE, "late"),
         far_place=lambda: str(1 + place()),
         far_takes_256=lambda: takes("but-far", HERE),

@@ -13,6 +13,7 @@ from .measured import (
     EXPERIMENT,
     HEADS,
     HERE,
+    Head,
     Mean,
     by_novel,
     mean_of,
@@ -43,12 +44,13 @@ BASICS = {
 }
 
 
-def _columns(runs: list[tuple[int, Record]], what: str) -> dict[str, list]:
-    columns: dict[str, list] = {name: [] for name in ("heads", "nats", "low", "high")}
-    for heads, run in runs:
+def columns_of(runs: list[tuple[int, Record]], what: str, along: str = "heads") -> dict[str, list]:
+    """Columns of a line: a value of `along` for each run, and `what` was measured in it."""
+    columns: dict[str, list] = {name: [] for name in (along, "nats", "low", "high")}
+    for place, run in runs:
         result = measured(run, what)
         ends = result.mean, result.mean - result.half, result.mean + result.half
-        for name, value in zip(columns, (heads, *ends), strict=True):
+        for name, value in zip(columns, (place, *ends), strict=True):
             columns[name].append(value)
     return columns
 
@@ -58,7 +60,7 @@ def _lines(text: str) -> list[Series]:
     for which, runs in sets(text, "gradient").items():
         for what in WHAT:
             try:
-                columns = _columns([*runs.items()], what)
+                columns = columns_of([*runs.items()], what)
             except NotMeasuredError:
                 continue
             source = next(iter(runs.values()))["path"]
@@ -77,7 +79,7 @@ def _grey(text: str) -> list[Series]:
             merged = {heads: run for runs in both.values() for heads, run in runs.items()}
             lines = {label: sorted(merged.items())} if merged else {}
         for name, runs in lines.items():
-            series.append(Series({"text": text}, _columns(runs, "gain"), label=name))
+            series.append(Series({"text": text}, columns_of(runs, "gain"), label=name))
     return series
 
 
@@ -200,12 +202,16 @@ def numbers_alone() -> list[int]:
     return [n for n in kept if 0 < n < HEADS]
 
 
+def in_both(one: list[Head], other: list[Head], number: int) -> int:
+    """Number of heads among the first of two rankings."""
+    return len({head.name for head in one[:number]} & {head.name for head in other[:number]})
+
+
 def halves_share(number: int) -> int:
     """Number of heads among the first by each half of the texts. Raises NotMeasuredError."""
     texts = ranking()[0].slope.texts
     halves = range(texts // 2), range(texts // 2, texts)
-    first = ({head.name for head in ranking(only=half)[:number]} for half in halves)
-    return len(set.intersection(*first))
+    return in_both(*(ranking(only=half) for half in halves), number)
 
 
 def layer_gains() -> dict[int, Mean]:
@@ -235,8 +241,7 @@ def least_layer_gain(but: int) -> float:
 
 def shared_heads(number: int = FEW) -> int:
     """Number of heads that are among the first of both rankings. Raises NotMeasuredError."""
-    first = ({head.name for head in ranking(text)[:number]} for text in TEXTS)
-    return len(set.intersection(*first))
+    return in_both(*map(ranking, TEXTS), number)
 
 
 def key_heads(number: int) -> int:
