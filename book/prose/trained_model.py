@@ -18,6 +18,7 @@ from ..figures.trained_model.measured import (
     more_recall,
     ranking,
     recall,
+    softmax_of,
 )
 from ..figures.trained_model.remove_exponential import (
     FEW,
@@ -53,6 +54,12 @@ def keeps_all(run: Record) -> bool:
     """Whether the 95% interval of a loss of gain includes zero."""
     lost = missing(run)
     return abs(lost.mean) < lost.half
+
+
+def more_than_all() -> float:
+    """Lower end of the 95% interval of what forty heads recall above all, after 4,096 tokens."""
+    more = more_recall(distances.both(), softmax_of(distances.both()))
+    return more.mean - more.half
 
 
 def most_alone_layer() -> bool:
@@ -156,12 +163,15 @@ VERDICTS = {
         and abs(distances.takes("but-far", HERE, "late").mean) < 0.1
     ),
     "Forty heads, from both rankings in turn, bring back": lambda: (
-        distances.way("but", 40, HERE, distances.AT_BOTH) > 0.95
-        and distances.way("but", 40, FAR, distances.AT_BOTH) > 1
+        distances.way("but", 40, HERE, distances.AT_BOTH) > 0.95 and more_than_all() > 0
+    ),
+    "forty alone, from both rankings, recall more than all heads": lambda: (
+        distances.way("but", 40, HERE, distances.AT_BOTH) > 0.95 and more_than_all() > 0
     ),
     "The first 24 of the ranking at 4,096 bring back": lambda: (
         distances.way("but", SOME, FAR) < 0.3 < 0.9 < distances.way("but", SOME, 1024)
         and distances.way("but", SOME, FAR, distances.AT_FAR) > 0.5
+        and distances.way("but", SOME, 2048, distances.AT_FAR) < 0.3
         and distances.way("but", SOME, HERE, distances.AT_FAR) < 0.3
         and distances.shared() < SOME / 2
     ),

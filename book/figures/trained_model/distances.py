@@ -8,7 +8,18 @@ from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from ..lib.format import counted, in_words, percent
 from ..lib.records import NotMeasuredError, Record, provenance
 from ..lib.tables import Missing
-from .measured import EXPERIMENT, FAR, HERE, NEAR, Mean, measured, ranking, run_of
+from .measured import (
+    EXPERIMENT,
+    FAR,
+    HERE,
+    NEAR,
+    Mean,
+    measured,
+    ranking,
+    recall,
+    run_of,
+    softmax_of,
+)
 from .remove_exponential import (
     FEW,
     SOME,
@@ -123,6 +134,11 @@ def takes(case: str, distance: int, text: str = "passages") -> Mean:
     return missing(run_of(*CASES[case], text=text, distance=distance))
 
 
+def both(number: int = 40) -> Record:
+    """The run in which heads of both rankings alone look back, far. Raises NotMeasuredError."""
+    return run_of("but", f"{AT_BOTH}-{number}", distance=FAR)
+
+
 def place() -> int:
     """Place, from 0, of the far ranking's first head in the near one. Raises NotMeasuredError."""
     head = ranking(distance=FAR)[0].name
@@ -151,9 +167,11 @@ def numbers() -> dict[str, str]:
         at_1024_some=lambda: percent(way("but", SOME, 1024)),
         at_4096_some=lambda: percent(way("but", SOME, FAR)),
         at_4096_far=lambda: percent(way("but", SOME, FAR, AT_FAR)),
-        at_4096_far_more=lambda: percent(way("but", 40, FAR, AT_FAR)),
+        at_2048_some=lambda: percent(way("but", SOME, 2048)),
+        at_2048_far=lambda: percent(way("but", SOME, 2048, AT_FAR)),
         both_256=lambda: percent(way("but", 40, HERE, AT_BOTH)),
-        both_4096=lambda: percent(way("but", 40, FAR, AT_BOTH)),
+        both_recall=lambda: recall(both()),
+        all_recall=lambda: recall(softmax_of(both())),
         at_4096_rise=lambda: rise("none", FAR),
         names_gain=lambda: gain("softmax", HERE, "lists"),
         names_two=lambda: measured(confined(2, text="lists"), "gain"),
