@@ -33,6 +33,7 @@ from .remove_exponential import (
 )
 
 DISTANCES = (64, HERE, 1024, 2048, FAR)
+MORE = 40  # heads, of both rankings in turn
 # The ranking at this distance, and heads of both rankings in turn, in the names of runs.
 AT_FAR, AT_BOTH = f"gradient-at-{FAR}", f"gradient-at-{HERE}-{FAR}"
 # Which heads look back, as the runs are named; softmax in all has its colour. The ranking is that
@@ -41,6 +42,7 @@ CASES = {
     "softmax": ("none", ""),
     "here": ("but", f"gradient-{SOME}"),
     "far": ("but", f"{AT_FAR}-{SOME}"),
+    "both": ("but", f"{AT_BOTH}-{MORE}"),
     "but-here": ("first", "gradient-1"),
     "but-far": ("first", f"{AT_FAR}-1"),
     "none": ("all", NEAR),
@@ -81,6 +83,7 @@ def _labels() -> dict[str, str]:
         "softmax": "all",
         "here": f"{SOME} ranked at {HERE}",
         "far": f"{SOME} ranked at {FAR:,}",
+        "both": f"{MORE} of both rankings",
         "but-here": f"all but {one}",
         "but-far": f"all but {other}",
         "none": "none",
@@ -134,9 +137,9 @@ def takes(case: str, distance: int, text: str = "passages") -> Mean:
     return missing(run_of(*CASES[case], text=text, distance=distance))
 
 
-def both(number: int = 40) -> Record:
+def both() -> Record:
     """The run in which heads of both rankings alone look back, far. Raises NotMeasuredError."""
-    return run_of("but", f"{AT_BOTH}-{number}", distance=FAR)
+    return run_of(*CASES["both"], distance=FAR)
 
 
 def place() -> int:
@@ -169,7 +172,7 @@ def numbers() -> dict[str, str]:
         at_4096_far=lambda: percent(way("but", SOME, FAR, AT_FAR)),
         at_2048_some=lambda: percent(way("but", SOME, 2048)),
         at_2048_far=lambda: percent(way("but", SOME, 2048, AT_FAR)),
-        both_256=lambda: percent(way("but", 40, HERE, AT_BOTH)),
+        both_256=lambda: percent(way("but", MORE, HERE, AT_BOTH)),
         both_recall=lambda: recall(both()),
         all_recall=lambda: recall(softmax_of(both())),
         at_4096_rise=lambda: rise("none", FAR),
