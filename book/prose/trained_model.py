@@ -168,7 +168,7 @@ VERDICTS = {
     "forty alone, from both rankings, recall more than all heads": lambda: (
         distances.way("but", 40, HERE, distances.AT_BOTH) > 0.95 and more_than_all() > 0
     ),
-    "The first 24 of the ranking at 4,096 bring back": lambda: (
+    "The first 24 ranked at 4,096 bring back": lambda: (
         distances.way("but", SOME, FAR) < 0.3 < 0.9 < distances.way("but", SOME, 1024)
         and distances.way("but", SOME, FAR, distances.AT_FAR) > 0.5
         and distances.way("but", SOME, 2048, distances.AT_FAR) < 0.3

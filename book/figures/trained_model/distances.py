@@ -112,8 +112,7 @@ def figure(id: str = "heads-by-distance") -> Explorable | Missing:
         id=id,
         caption=(
             "**Farther back, recall needs other heads.** Gain against the number of tokens between "
-            "both comings, for the heads that look back. Rankings were made at 256 and at 4,096 "
-            "tokens. Bars: 95% intervals over the texts."
+            "both comings, for the heads that look back. Bars: 95% intervals over the texts."
         ),
         alt=(
             "Gain against distance. The heads ranked at 256 tokens keep the gain up to 1,024 and "
@@ -178,7 +177,6 @@ def numbers() -> dict[str, str]:
         at_4096_rise=lambda: rise("none", FAR),
         names_gain=lambda: gain("softmax", HERE, "lists"),
         names_two=lambda: measured(confined(2, text="lists"), "gain"),
-        names_four=lambda: measured(confined(4, text="lists"), "gain"),
         names_few=lambda: measured(first_alone(FEW, text="lists"), "gain"),
         names_mass_alone=lambda: measured(first_alone(SOME, "mass", "lists"), "gain"),
     )
