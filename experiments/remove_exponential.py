@@ -58,6 +58,8 @@ TEXTS = {
 WINDOWS = (16, 32, 128, 256, 512)
 FIRST = (1, 2, 4, 8, 12, 16, 24, 40, 80, 160)  # first heads of a ranking that are confined
 BUT = (8, 12, 16, 24, 40, 80)  # first heads of a ranking that are not, while all others are
+# The same, nearly all: confined are those whose look back lowers the gain, or the last one alone.
+BUT_LAST = (160, 269)
 ORDERS = ("gradient", "mass", "random-0", "random-1", "random-2")
 LAYERS, HEADS, CHECKED = 30, 9, 40
 BASE: dict[str, Any] = {
@@ -118,6 +120,8 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         plan += _at("passages", distance, few)
     for distance in DISTANCES:
         plan += _at("passages", distance, _rankings(("gradient",))[:1])
+    last = [one for one in _rankings(("gradient",), FAR, but=BUT_LAST) if one[0] == "but"]
+    plan += _at("passages", FAR, last) + _at("passages", HERE, last[:1]) + _at("unseen", FAR, last)
     few += _rankings(("gradient",))
     alone = [one for one in few if one[0] == "but" and one[2]["number"] in (24, 40, 80)]
     plan += _at("unseen", FAR, _basics()[:2] + alone)
@@ -160,7 +164,7 @@ def _windows() -> list[Case]:
     ]
 
 
-def _rankings(orders: tuple[str, ...], *ranked: int) -> list[Case]:
+def _rankings(orders: tuple[str, ...], *ranked: int, but: tuple[int, ...] = BUT) -> list[Case]:
     """Sets of heads. ranked: distances of the rankings that are taken in turn; HERE by default."""
     at, config = "", {}
     if ranked:
@@ -169,7 +173,7 @@ def _rankings(orders: tuple[str, ...], *ranked: int) -> list[Case]:
     return [
         (where, f"{order}{at}-{n}", {"order": order, "number": n, "attention": _near(), **config})
         for order in orders
-        for where, numbers in (("first", FIRST), ("but", BUT))
+        for where, numbers in (("first", FIRST), ("but", but))
         for n in numbers
     ]
 
