@@ -58,8 +58,7 @@ TEXTS = {
 WINDOWS = (16, 32, 128, 256, 512)
 FIRST = (1, 2, 4, 8, 12, 16, 24, 40, 80, 160)  # first heads of a ranking that are confined
 BUT = (8, 12, 16, 24, 40, 80)  # first heads of a ranking that are not, while all others are
-# The same, nearly all: confined are those whose look back lowers the gain, or the last one alone.
-BUT_LAST = (160, 269)
+BUT_LAST = (269,)  # the same: the last head alone is confined
 ORDERS = ("gradient", "mass", "random-0", "random-1", "random-2")
 LAYERS, HEADS, CHECKED = 30, 9, 40
 BASE: dict[str, Any] = {
@@ -121,7 +120,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     for distance in DISTANCES:
         plan += _at("passages", distance, _rankings(("gradient",))[:1])
     last = [one for one in _rankings(("gradient",), FAR, but=BUT_LAST) if one[0] == "but"]
-    plan += _at("passages", FAR, last) + _at("passages", HERE, last[:1]) + _at("unseen", FAR, last)
+    plan += _at("passages", FAR, last) + _at("unseen", FAR, last)
     few += _rankings(("gradient",))
     alone = [one for one in few if one[0] == "but" and one[2]["number"] in (24, 40, 80)]
     plan += _at("unseen", FAR, _basics()[:2] + alone)

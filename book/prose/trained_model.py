@@ -151,6 +151,10 @@ VERDICTS = {
         and distances.takes("but-here", HERE).mean > 0.5
         and distances.takes("but-here", FAR).mean < -distances.takes("but-here", FAR).half
     ),
+    "Head 7.7, the second, adds": lambda: (
+        ranking()[1].name == ranking(distance=FAR)[-1].name == "7.7"
+        and missing(distances.last()).mean < -missing(distances.last()).half
+    ),
     "<head-grid:text=far>` stands first": lambda: (
         ranking(distance=FAR)[0].name == "18.8" and distances.place() > HEADS / 2
     ),

@@ -11,6 +11,7 @@ from ..lib.tables import Missing
 from .measured import (
     EXPERIMENT,
     FAR,
+    HEADS,
     HERE,
     NEAR,
     Mean,
@@ -136,6 +137,11 @@ def takes(case: str, distance: int, text: str = "passages") -> Mean:
     return missing(run_of(*CASES[case], text=text, distance=distance))
 
 
+def last() -> Record:
+    """The run in which the far ranking's last head alone is confined. Raises NotMeasuredError."""
+    return run_of("but", f"{AT_FAR}-{HEADS - 1}", distance=FAR)
+
+
 def both() -> Record:
     """The run in which heads of both rankings alone look back, far. Raises NotMeasuredError."""
     return run_of(*CASES["both"], distance=FAR)
@@ -159,6 +165,7 @@ def numbers() -> dict[str, str]:
         near_adds_4096=lambda: missing(
             run_of("none", distance=FAR), run_of(*CASES["but-here"], distance=FAR)
         ),
+        second_adds_4096=lambda: missing(run_of("none", distance=FAR), last()),
         near_takes_late=lambda: takes("but-here", HERE, "late"),
         far_place=lambda: str(1 + place()),
         far_takes_256=lambda: takes("but-far", HERE),
