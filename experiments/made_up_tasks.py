@@ -10,9 +10,10 @@ easier ones (`join`). Layers whose state has an adjustable size get about 1,000 
 layer.
 
 Two more ask what recall depends on. In windows: 4, 16 or 64 pairs open a text of 128 to 1,024
-tokens; dense texts come first, since without them softmax learns next to nothing. At a distance:
-eight pairs, then noise, or pairs of other keys, then the questions, up to 16,384 tokens later;
-trained with noise at distances up to 240.
+tokens. Dense texts come first, since without them softmax learns next to nothing; a model that
+answers all of them before the others join is done. At a distance: eight pairs, then noise, or pairs
+of other keys, then the questions, up to 16,384 tokens later; trained with noise at distances up to
+240.
 
 A run trains one model at one learning rate, to `updates` or until held-out texts are answered right
 to the share `solved`; its ending is stored. Each model and task has three rates. The book uses the

@@ -7,10 +7,11 @@ from statistics import fmean
 
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from ..lib.format import in_words, percent, times
-from ..lib.records import Record, Row, learned, need, provenance, rows
+from ..lib.records import Record, Row, need, provenance, rows
 from ..lib.seeds import bars
 from ..lib.tables import Missing, Table
 from ..lib.tasks import (
+    EXPERIMENT,
     RIGHT,
     Share,
     answers,
@@ -22,7 +23,7 @@ from ..lib.tasks import (
     share,
 )
 
-EXPERIMENT, TASK = "recall", "recall in windows"
+TASK = "recall in windows"
 NAMES = {
     "softmax": "softmax",
     "linear": "linear",
@@ -38,8 +39,8 @@ SHORTEST = 128  # tokens; shorter texts are dense, and only for training
 
 
 def by_model() -> dict[str, list[Record]]:
-    """The complete runs, all seeds of a model together; those of a probe if there are no others."""
-    kinds = at_best_rates(TASK, learned(EXPERIMENT))
+    """The complete runs of each model at its best rate, all seeds together."""
+    kinds = at_best_rates(TASK)
     by_name = {
         kind.model: [run for run in runs if _answer_rows(run)] for kind, runs in kinds.items()
     }
@@ -97,7 +98,7 @@ def figure(id: str = "recall-windows") -> Explorable | Missing:
     if not series:
         return Missing(EXPERIMENT)
     config = next(iter(models.values()))[0]["config"]
-    rates = rates_in_words(at_best_rates(TASK, learned(EXPERIMENT)), TASK)
+    rates = rates_in_words(at_best_rates(TASK), TASK)
     return Explorable(
         id=id,
         caption=(
@@ -162,12 +163,7 @@ def learners(model: str) -> int:
     Raises NotMeasuredError.
     """
     runs = need(by_model().get(model), f"{EXPERIMENT}: no {model}")
-    return sum(_ending(run) == "solved" for run in runs)
-
-
-def _ending(run: Record) -> str:
-    """How the training at the chosen rate ended, from either plan's tables."""
-    return (rows(run, "end") or rows(run, "rates", chosen="yes"))[0]["ending"]
+    return sum(rows(run, "end")[0]["ending"] == "solved" for run in runs)
 
 
 def numbers() -> dict[str, str]:

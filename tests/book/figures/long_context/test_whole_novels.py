@@ -5,6 +5,7 @@ import math
 import pytest
 
 from book.figures.lib.records import NotMeasuredError
+from book.figures.lib.tasks import Kind
 from book.figures.long_context import long_context_tables, recall, whole_novels
 from tests.book.figures.made_up import columns
 
@@ -81,9 +82,9 @@ def test_dense_texts_teach_and_are_not_shown(monkeypatch):
             "state": [7] * 6,
         }
     }
-    config = {"model": "delta", "n_head": 1, "attention_options": {}}
-    run = {"path": "x", "config": config, "tables": tables, "complete": True}
-    monkeypatch.setattr(recall, "learned", lambda experiment: [run])
+    monkeypatch.setattr(
+        recall, "at_best_rates", lambda task: {Kind("delta", 1): [{"tables": tables}]}
+    )
     assert [*recall.shares("delta")] == [(4, 128), (16, 128), (64, 256), (64, 1024)]
     assert recall.recalled("delta", 64) == 0.5
     assert recall.by_seed("delta", 16) == [0.5]
@@ -91,11 +92,9 @@ def test_dense_texts_teach_and_are_not_shown(monkeypatch):
         recall.shares("linear")
 
 
-def test_who_learned_a_task_is_told_by_either_plan(monkeypatch):
-    rates = {"rate": [0.01, 0.02], "chosen": ["no", "yes"], "ending": ["stopped", "solved"]}
-    older, newer = {"tables": {"rates": rates}}, {"tables": {"end": {"ending": ["solved"]}}}
-    stopped = {"tables": {"end": {"ending": ["stopped"]}}}
-    monkeypatch.setattr(recall, "by_model", lambda: {"delta": [older, newer, stopped]})
+def test_who_learned_a_task_is_told_by_how_its_training_ended(monkeypatch):
+    runs = [{"tables": {"end": {"ending": [ending]}}} for ending in ("solved", "stopped", "solved")]
+    monkeypatch.setattr(recall, "by_model", lambda: {"delta": runs})
     assert recall.learners("delta") == 2
     with pytest.raises(NotMeasuredError):
         recall.learners("linear")
