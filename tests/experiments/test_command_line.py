@@ -18,6 +18,7 @@ from tests.experiments.command import smoke
 # Words that stand for a file that is no archive, an empty folder, a pipe that nobody writes to, and
 # a name that is too long for a file.
 PLACES = ("FILE", "EMPTY", "PIPE")
+LEASE = "gpu --device cpu --smoke"
 SMOKE = "run rnn_orders --smoke --device cpu --out EMPTY"
 TEXT = "run variants --smoke --device cpu --out EMPTY --corpus-source"
 MISTAKES = {
@@ -25,6 +26,12 @@ MISTAKES = {
     "run --device tpu": "device: expected cpu or cuda, got 'tpu'",
     "gpu --device tpu --out EMPTY": "device: expected cpu or cuda, got 'tpu'",
     "gpu --device cpu:99:1 --out EMPTY": "device: .*cpu:99:1",
+    f"{LEASE} --out EMPTY --minutes 0.1": "--minutes: expected more than",
+    f"{LEASE} --out EMPTY --minutes nan": "--minutes: expected more than",
+    f"{LEASE} --out EMPTY --minutes -3": "--minutes: expected more than",
+    f"{LEASE} --out EMPTY --from nowhere": "nowhere: no such file or folder",
+    f"{LEASE} --out EMPTY --corpus-source nowhere": "corpus source nowhere: no such file or folder",
+    f"{LEASE} --out FILE": "FILE: cannot be written",
     "list --device ''": "device: expected cpu or cuda, got ''",
     "list --only x": "--only: expected key=value, got 'x'",
     "list --only nokey=1": "--only: no run has 'nokey'; keys are",
@@ -33,6 +40,7 @@ MISTAKES = {
     f"{SMOKE} --budget nan": "--budget: expected seconds above 0, got nan",
     f"{SMOKE} --budget -1": "--budget: expected seconds above 0, got -1.0",
     f"{SMOKE} --budget soon": "argument --budget: invalid float value: 'soon'",
+    "list --ranks 0": "--ranks: expected 1 or more, got 0",
     f"{SMOKE} --out ''": "argument --out: expected a path, got ''",
     f"{SMOKE} --out FILE": "FILE: cannot be written .*--out",
     f"{SMOKE} --out LONG": "File name too long",
@@ -55,6 +63,8 @@ MISTAKES = {
     "collect /dev/zero": "/dev/zero: expected a folder or a regular file",
     "fly": "invalid choice: 'fly'",
 }
+if not torch.cuda.is_available():
+    MISTAKES[f"{SMOKE} --device cuda"] = "cuda asked for, but torch sees no GPU"
 
 
 @pytest.mark.parametrize("command", MISTAKES)
@@ -107,11 +117,6 @@ def test_what_the_documents_say_of_the_command_is_so():
             found += 1
         assert {*re.findall(r"`(--[a-z][a-z-]+)", text)} <= known, path
     assert found > 10
-
-
-def test_cuda_asked_for_and_absent(capsys):
-    assert main(["run", "--device", "cuda"]) == 1
-    assert "cuda asked for, but torch sees no GPU" in capsys.readouterr().err
 
 
 def test_only_and_priorities():
