@@ -8,10 +8,11 @@ from math import log
 from ...explorable import palette
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from ..lib.format import in_words, percent
-from ..lib.records import NotMeasuredError, Record, Row, learned, need, provenance
+from ..lib.records import NotMeasuredError, Record, Row, need, provenance
 from ..lib.seeds import bars
 from ..lib.tables import Missing
 from ..lib.tasks import (
+    EXPERIMENT,
     RIGHT,
     Share,
     answers,
@@ -22,7 +23,7 @@ from ..lib.tasks import (
     share,
 )
 
-EXPERIMENT, TASK = "distant_recall", "distant recall"
+TASK = "distant recall"
 NAMES = {
     "softmax": "softmax",
     "linear": "linear",
@@ -36,16 +37,17 @@ NEAR, FAR = 16, 16384  # tokens
 BETWEEN = {"noise": "noise", "pairs": "other pairs"}
 # Model, contents between, distance: ranges over seeds that the chapter gives.
 RANGES = (
-    ("linear", "noise", 16), ("linear", "noise", 16384),
-    *(("gated", "noise", at) for at in (16, 1024, 16384)),
-    ("fades", "noise", 16), ("delta", "noise", 16384), ("gated-delta", "noise", 16384),
+    *(("linear", "noise", at) for at in (16, 16384)),
+    *(("fades", "noise", at) for at in (16, 1024)),
+    *((model, "noise", at) for model in ("gated", "delta") for at in (16, 1024, 16384)),
+    *(("gated-delta", "noise", at) for at in (1024, 16384)),
     *(("softmax", "pairs", at) for at in (16, 4096)),
 )  # fmt: skip
 
 
 def by_model() -> dict[str, list[Record]]:
-    """The complete runs, all seeds of a model together; those of a probe if there are no others."""
-    kinds = at_best_rates(TASK, learned(EXPERIMENT))
+    """The complete runs of each model at its best rate, all seeds together."""
+    kinds = at_best_rates(TASK)
     by_name = {kind.model: runs for kind, runs in kinds.items()}
     return {model: by_name[model] for model in NAMES if model in by_name}
 
@@ -148,7 +150,7 @@ def _caption(models: dict[str, list[Record]]) -> str:
         f"{told['far']} at {FAR:,}.** {_pairs()} keys with their values, then noise or other "
         f"pairs, then the questions. One layer of width {config['d_model']}, trained with noise "
         f"at distances up to {_longest_trained()}. "
-        f"{rates_in_words(at_best_rates(TASK, learned(EXPERIMENT)), TASK)} "
+        f"{rates_in_words(at_best_rates(TASK), TASK)} "
         f"{bars(seeds_of(models))}"
     )
 
@@ -165,6 +167,11 @@ def span(model: str, between: str, distance: int) -> str:
     return low if low == high else f"{low} to {high}"
 
 
+def apart() -> float:
+    """The most by which the seeds of a model differ at one distance."""
+    return max(one.high - one.low for one in shares().values())
+
+
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on long context."""
     all_shares = shares()
@@ -178,6 +185,7 @@ def numbers() -> dict[str, str]:
     }
     return in_words(
         **functions,
+        again_apart=lambda: f"{100 * apart():.0f}",
         again_width=lambda: _first()["config"]["d_model"] // _first()["config"]["n_head"],
         again_half_life=lambda: f"{_half_life():.0f}",
         again_pairs=lambda: str(_pairs()),

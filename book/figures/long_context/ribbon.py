@@ -51,7 +51,7 @@ def data() -> HTML | Missing:
         return Missing("long_context")
     between |= {kind: _shares(kind) for kind in distant_recall.BETWEEN}
     if not between["noise"]:
-        return Missing("distant_recall")
+        return Missing("made_up_tasks")
     shown = {
         "between": {
             kind: [
