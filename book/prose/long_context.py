@@ -3,7 +3,7 @@
 from itertools import pairwise
 from math import hypot
 
-from ..figures.lib.records import rows
+from ..figures.lib.records import need, rows
 from ..figures.lib.tasks import Share
 from ..figures.long_context import copying, distant_recall, recall, whole_novels
 from ..figures.long_context.long_context import CONTEXTS, MAIN, MODELS, gain_at, gains, runs_of
@@ -27,8 +27,9 @@ def right(model: str, between: str, distance: int) -> float:
 
 
 def seeds(model: str, distance: int) -> Share:
-    """The share answered after noise, with its range over seeds."""
-    return distant_recall.shares()[model, "noise", distance]
+    """The share answered after noise, with its range over seeds. Raises NotMeasuredError."""
+    found = distant_recall.shares().get((model, "noise", distance))
+    return need(found, f"{distant_recall.TASK}: no {model} at {distance}")
 
 
 def in_noise(model: str, near: int, far: int) -> float:

@@ -168,8 +168,9 @@ def span(model: str, between: str, distance: int) -> str:
 
 
 def apart() -> float:
-    """The most by which the seeds of a model differ at one distance."""
-    return max(one.high - one.low for one in shares().values())
+    """The most by which the seeds of a model differ at one distance. Raises NotMeasuredError."""
+    found = need([*shares().values()], f"{EXPERIMENT}: no {TASK}")
+    return max(one.high - one.low for one in found)
 
 
 def numbers() -> dict[str, str]:
