@@ -166,7 +166,7 @@ VERDICTS = {
     "recalls nearly as much after 16,384 tokens as after 16. The delta rule recalls more": lambda: (
         every(seeds("delta", at).low > seeds("linear", at).high for at in (16, 1024))
     ),
-    "and at 4,096 nothing": lambda: (
+    "and nothing at 4,096": lambda: (
         abs(1 - in_noise("fades", 16, 256)) < 0.02 and seeds("fades", 4096).high < 0.05
     ),
     "At 16,384 its seeds part": lambda: seeds("delta", 16384).high > 3 * seeds("delta", 16384).low,

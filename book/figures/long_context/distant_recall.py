@@ -39,8 +39,8 @@ BETWEEN = {"noise": "noise", "pairs": "other pairs"}
 RANGES = (
     *(("linear", "noise", at) for at in (16, 16384)),
     *(("fades", "noise", at) for at in (16, 1024)),
-    *((model, "noise", at) for model in ("gated", "delta") for at in (16, 1024, 16384)),
-    *(("gated-delta", "noise", at) for at in (1024, 16384)),
+    *(("gated", "noise", at) for at in (16, 1024, 16384)),
+    *((model, "noise", at) for model in ("delta", "gated-delta") for at in (1024, 16384)),
     *(("softmax", "pairs", at) for at in (16, 4096)),
 )  # fmt: skip
 
