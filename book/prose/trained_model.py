@@ -62,6 +62,12 @@ def more_recalled(run: Record) -> float:
     return more.mean - more.half
 
 
+def forty_suffice() -> bool:
+    """Whether heads of both rankings keep the gain, and farther back recall more than all."""
+    kept = distances.way("but", distances.MORE, HERE, distances.AT_BOTH)
+    return kept > 0.95 and more_recalled(distances.both()) > 0
+
+
 def most_alone_layer() -> bool:
     """Whether the two heads that cost most alone are in layer 18."""
     falls = sorted(alone_by_rank().items(), key=lambda one: -one[1].mean)
@@ -166,14 +172,8 @@ VERDICTS = {
         distances.takes("but-here", HERE, "late").mean > 0.5
         and abs(distances.takes("but-far", HERE, "late").mean) < 0.1
     ),
-    "Forty heads, from both rankings in turn, bring back": lambda: (
-        distances.way("but", 40, HERE, distances.AT_BOTH) > 0.95
-        and more_recalled(distances.both()) > 0
-    ),
-    "forty from both rankings recall more than all heads": lambda: (
-        distances.way("but", 40, HERE, distances.AT_BOTH) > 0.95
-        and more_recalled(distances.both()) > 0
-    ),
+    "Forty heads, from both rankings in turn, bring back": forty_suffice,
+    "forty from both rankings recall more than all heads": forty_suffice,
     "The first 24 ranked at 4,096 bring back": lambda: (
         distances.way("but", SOME, FAR) < 0.3 < 0.9 < distances.way("but", SOME, 1024)
         and distances.way("but", SOME, FAR, distances.AT_FAR) > 0.5

@@ -18,7 +18,6 @@ from .measured import (
     measured,
     more_recall,
     ranking,
-    recall,
     run_of,
     softmax_of,
 )
@@ -180,8 +179,7 @@ def numbers() -> dict[str, str]:
         at_2048_some=lambda: percent(way("but", SOME, 2048)),
         at_2048_far=lambda: percent(way("but", SOME, 2048, AT_FAR)),
         both_256=lambda: percent(way("but", MORE, HERE, AT_BOTH)),
-        both_recall=lambda: recall(both()),
-        all_recall=lambda: recall(softmax_of(both())),
+        both_more=lambda: more_recall(both(), softmax_of(both())),
         at_4096_rise=lambda: rise("none", FAR),
         names_gain=lambda: gain("softmax", HERE, "lists"),
         names_two=lambda: measured(confined(2, text="lists"), "gain"),
