@@ -1,11 +1,12 @@
 """Guarded verdicts on the claims of the drafts and papers."""
 
+from experiments import made_up_tasks
+
 from ..figures.index import loss_curves, mode_speed, race, sampling_speed, speedup
 from ..figures.index.race_numbers import LINEAR_BEHIND, over_seeds
 from ..figures.lib import tasks
-from ..figures.lib.records import have
+from ..figures.lib.records import have, need
 from ..figures.linear_self_attention import variants
-from ..figures.relatives import family
 from ..figures.reproduce import claims
 from ..figures.sequence_transformations import rnn_orders
 from ..figures.trained_model import distances
@@ -37,8 +38,12 @@ def far_better(context: int) -> float:
 
 
 VERDICTS = {
-    "Recall, selective copying and overwriting have three rates and three seeds": lambda: every(
-        len(tasks.trainings(task)) == 9 for task in family.TASKS
+    "Every layer is trained in full at each of three learning rates, with three seeds": lambda: (
+        every(
+            len(runs) == 9
+            for task in made_up_tasks.TASKS
+            for runs in need(tasks.at_all_rates(task), tasks.EXPERIMENT).values()
+        )
     ),
     "worse, and more than slightly: by up to": lambda: (
         min(map(claims.worse, claims.CONTEXTS)) > 0

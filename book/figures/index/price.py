@@ -70,8 +70,7 @@ def figure(id: str = "price") -> Explorable | Missing:
 
 def _asked(model: str) -> list[Record]:
     """The recall runs of a layer with one head, a seed each. Raises NotMeasuredError."""
-    runs = recall.of_sizes().get(tasks.Kind(model, 1))
-    return need(runs, f"{tasks.EXPERIMENT}: no recall by {model}")
+    return need(recall.by_layer().get(model), f"{tasks.EXPERIMENT}: no recall by {model}")
 
 
 def recalled(model: str) -> list[float]:

@@ -1,8 +1,4 @@
-"""Runs of the made-up tasks: for each model those at its best rate, or those of a probe's choice.
-
-The runs of `made_up_tasks` train every learning rate in full. In older experiments a short probe
-chose it; their results are used until a model has been trained again.
-"""
+"""Runs of the made-up tasks: for each model those at its best learning rate."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from lsa.layers import LAYERS
 
 from ...explorable import palette
 from ...explorable.figure import Axis, Toggle
-from .format import counted, listed, percent
+from .format import counted, percent
 from .pairs import Pairs, compare
 from .records import Record, Row, learned, need, rows
 from .seeds import seeds_in_words
@@ -76,15 +72,7 @@ class Kind(NamedTuple):
 def kind_of(run: Record) -> Kind:
     """The model that a run trained, by its names in `made_up_tasks`."""
     config = run["config"]
-    model = (config.get("model") or config["attention"]).lower().replace(" ", "-")
-    state = config["attention_options"].get("d_state")
-    model = "none" if model == "no-attention" else model
-    return Kind(model, config["n_head"], state)
-
-
-def is_probed(run: Record) -> bool:
-    """Whether a short probe chose its learning rate."""
-    return "learning_rates" in run["config"]
+    return Kind(config["model"], config["n_head"], config["attention_options"].get("d_state"))
 
 
 def label(model: str) -> str:
@@ -92,18 +80,18 @@ def label(model: str) -> str:
     return LABELS.get(model) or palette.label(model) or model
 
 
-def at_best_rates(task: str, older: Iterable[Record] = ()) -> dict[Kind, list[Record]]:
-    """The runs of each model at its best rate, one per seed; older ones if there are none."""
+def at_best_rates(task: str) -> dict[Kind, list[Record]]:
+    """The runs of each model at its best rate, one per seed."""
+    return {kind: best_rate(runs) for kind, runs in at_all_rates(task).items()}
+
+
+def at_all_rates(task: str) -> dict[Kind, list[Record]]:
+    """The whole runs of each model on a task, at all rates and seeds."""
     every: dict[Kind, list[Record]] = defaultdict(list)
     for run in learned(EXPERIMENT):
         if run["complete"] and run["config"]["task"] == task:
             every[kind_of(run)].append(run)
-    best = {kind: best_rate(runs) for kind, runs in every.items()}
-    probed: dict[Kind, list[Record]] = defaultdict(list)
-    for run in older:
-        if run["complete"] and kind_of(run) not in best:
-            probed[kind_of(run)].append(run)
-    return best | probed
+    return every
 
 
 def of_usual_size(kinds: dict[Kind, list[Record]]) -> dict[str, list[Record]]:
@@ -227,44 +215,21 @@ def trainings(task: str) -> set[tuple[float, int]]:
             for run in learned(EXPERIMENT) if run["config"]["task"] == task}  # fmt: skip
 
 
-def rates_in_words(kinds: dict[Kind, list[Record]], task: str) -> str:
+def rates_in_words(task: str) -> str:
     """A caption's sentences on training: its end, the number of rates, and how one was chosen.
 
     Raises NotMeasuredError.
     """
-    need(kinds, f"{EXPERIMENT}: no {task}")
-    probed = {kind.model: runs[0] for kind, runs in kinds.items() if is_probed(runs[0])}
-    full = [runs[0] for runs in kinds.values() if not is_probed(runs[0])]
-    config = (full or [*probed.values()])[0]["config"]
+    kinds = [*need(at_all_rates(task), f"{EXPERIMENT}: no {task}").values()]
+    config = kinds[0][0]["config"]
+    rates = [len({run["config"]["learning_rate"] for run in runs}) for runs in kinds]
+    fewest, most = min(rates), max(rates)
+    if fewest == most == 1:
+        seeds = {run["config"]["seed"] for runs in kinds for run in runs}
+        more = " and one seed are" if len(seeds) == 1 else " is"
+        chosen = f"So far one learning rate{more} stored."
+    else:
+        of = counted(most) if fewest == most else f"{counted(fewest)} to {counted(most)}"
+        chosen = f"Validation chose one of {of} learning rates for each model."
     updates, solved = f"{config['updates']:,} updates", f"{100 * config['solved']:g}% right"
-    sentences = [f"Training ended after {updates} or at {solved}."]
-    if full:
-        tried, seeds = defaultdict(set), set()
-        for run in learned(EXPERIMENT):
-            if not run["complete"] or run["config"]["task"] != task:
-                continue
-            if (kind := kind_of(run)) in kinds:
-                tried[kind].add(run["config"]["learning_rate"])
-                seeds.add(run["config"]["seed"])
-        fewest, most = (pick(map(len, tried.values())) for pick in (min, max))
-        if fewest == most == 1:
-            more = " and one seed are" if len(seeds) == 1 else " is"
-            newer = f"so far one learning rate{more} stored."
-        else:
-            of = counted(most) if fewest == most else f"{counted(fewest)} to {counted(most)}"
-            newer = f"validation chose one of {of} learning rates for each model."
-        sentences.append(f"Newer runs: {newer}" if probed else newer.capitalize())
-    if full and probed:
-        again = {kind.model for kind, runs in kinds.items() if not is_probed(runs[0])}
-        names = (
-            label(name) + (" of other sizes" if name in again else "") for name in in_order(probed)
-        )
-        sentences.append(
-            f"Older runs ({listed([*names])}): a short probe chose the rates, and they are being "
-            "repeated."
-        )
-    elif probed:
-        sentences.append(
-            "The learning rates were chosen by a short probe, and the runs are being repeated."
-        )
-    return " ".join(sentences)
+    return f"Training ended after {updates} or at {solved}. {chosen}"

@@ -150,7 +150,7 @@ def _caption(models: dict[str, list[Record]]) -> str:
         f"{told['far']} at {FAR:,}.** {_pairs()} keys with their values, then noise or other "
         f"pairs, then the questions. One layer of width {config['d_model']}, trained with noise "
         f"at distances up to {_longest_trained()}. "
-        f"{rates_in_words(at_best_rates(TASK), TASK)} "
+        f"{rates_in_words(TASK)} "
         f"{bars(seeds_of(models))}"
     )
 

@@ -98,7 +98,7 @@ def figure(id: str = "recall-windows") -> Explorable | Missing:
     if not series:
         return Missing(EXPERIMENT)
     config = next(iter(models.values()))[0]["config"]
-    rates = rates_in_words(at_best_rates(TASK), TASK)
+    rates = rates_in_words(TASK)
     return Explorable(
         id=id,
         caption=(

@@ -132,10 +132,7 @@ def _row(name: str, shares: list[str]) -> list[str]:
 
 
 def shares() -> dict[str, list[str]]:
-    """Share right of each layer at the hardest of each task, mean over seeds; dashes elsewhere.
-
-    Only runs whose learning rates were all trained in full count.
-    """
+    """Share right of each layer at the hardest of each task, mean over seeds; dashes elsewhere."""
     names = (*MEMBERS, *(name for name in LAYERS if name not in MEMBERS))
     every = [tasks.of_usual_size(tasks.at_best_rates(task)) for task in TASKS]
     return {name: [_share(runs.get(name, [])) for runs in every] for name in names}

@@ -77,8 +77,7 @@ def erasing(task: str, right: Callable[[Record], float] = hardest) -> Pairs:
 
 def figure(id: str = "overwriting") -> Explorable | Missing:
     """Share of newest values returned against the number of writes of each key."""
-    kinds = at_best_rates(TASK)
-    found = of_usual_size(kinds)
+    found = of_usual_size(at_best_rates(TASK))
     series = []
     for model, runs in found.items():
         if by_writes := shares(TASK, model, "writes"):
@@ -95,7 +94,7 @@ def figure(id: str = "overwriting") -> Explorable | Missing:
             f"{_fall('delta')}, {_fall('delta-adds')}. Each of "
             f"{config['cases'][0]['pairs']} keys is written several times, each time with another "
             "value. The newest is asked for. "
-            f"{rates_in_words(kinds, TASK)} {bars(seeds_of(found))}"
+            f"{rates_in_words(TASK)} {bars(seeds_of(found))}"
         ),
         alt=(
             "Share of newest values answered right against how often each key was written, a line "

@@ -6,13 +6,12 @@ from collections import defaultdict
 
 from ...explorable.figure import Axis, Explorable, Filter, Series
 from ..lib.format import in_words, percent, times
-from ..lib.records import Record, learned, need, provenance, rows
+from ..lib.records import Record, need, provenance, rows
 from ..lib.seeds import bars, seeds_in_words
 from ..lib.tables import Missing
 from ..lib.tasks import (
     EXPERIMENT,
     RIGHT,
-    Kind,
     Share,
     at_best_rates,
     layers_toggle,
@@ -24,24 +23,18 @@ from ..lib.tasks import (
 )
 from . import random_codes
 
-TASK, OLDER = "recall", "synthetic_tasks"  # the latter: at rates that a probe chose
+TASK = "recall"
 SHOWN = ("softmax", "linear", "delta", "gated", "s6", "power")
-
-
-def of_sizes() -> dict[Kind, list[Record]]:
-    """The runs of each model and size; those of a probe if there are no others."""
-    older = [run for run in learned(OLDER) if run["config"]["task"] == TASK]
-    return at_best_rates(TASK, older)
 
 
 def by_layer() -> dict[str, list[Record]]:
     """Runs of each model at its usual size, all seeds, in the order of the catalogue."""
-    return of_usual_size(of_sizes())
+    return of_usual_size(at_best_rates(TASK))
 
 
 def figure(id: str = "recall") -> Explorable | Missing:
     """Share of values recalled against the bytes of state, and the law of random codes."""
-    sizes = of_sizes()
+    sizes = at_best_rates(TASK)
     records = [run for runs in sizes.values() for run in runs]
     records.sort(key=lambda run: run["config"]["seed"])
     if not records:
@@ -59,7 +52,7 @@ def figure(id: str = "recall") -> Explorable | Missing:
     drawn = {layer for layer, _ in points}
     return Explorable(
         id=id,
-        caption=_recall_caption(points, max(pairs), rates_in_words(sizes, TASK)),
+        caption=_recall_caption(points, max(pairs), rates_in_words(TASK)),
         alt=(
             "Share of keys answered right against bytes of state on a logarithmic scale, a dot "
             "for each layer and size, beside the rising curve of what random codes reach."

@@ -73,7 +73,7 @@ def _caption(layers: dict[str, list[Record]]) -> str:
         f"tokens {counted(len(still))} of {counted(len(others()))} layers answer nine in ten with "
         f"every seed{named}. Softmax is tested up to this length. A run's test ends once half of "
         f"its answers are wrong, and a line ends with its first run. Texts asked: {longest}. "
-        f"{bars(seeds_of(layers))} {rates_in_words(at_best_rates(TASK), TASK)}"
+        f"{bars(seeds_of(layers))} {rates_in_words(TASK)}"
     )
 
 

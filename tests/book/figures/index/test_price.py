@@ -1,16 +1,15 @@
-"""Recall of the first page: every stored run of a layer, at its best rate, in two experiments."""
+"""Recall of the first page: every stored run of a layer, at its best rate."""
 
 import pytest
 
 from book.figures.index import price
 from book.figures.lib import tasks
 from book.figures.lib.records import NotMeasuredError
-from book.figures.relatives import recall
 
 
 def run(model, seed, right, *, heads=1, task="recall", complete=True):
     config = {
-        "task": task, "attention": model, "n_head": heads, "attention_options": {}, "seed": seed,
+        "task": task, "model": model, "n_head": heads, "attention_options": {}, "seed": seed,
         "learning_rate": 0.003, "d_model": 4,
     }  # fmt: skip
     return {
@@ -25,18 +24,15 @@ def run(model, seed, right, *, heads=1, task="recall", complete=True):
 
 @pytest.fixture
 def recalls(monkeypatch):
-    newer = [
+    runs = [
         run("linear", 0, 0.25), run("linear", 1, 0.17), run("linear", 2, 0.37),
         run("linear", 0, 0.9, heads=2), run("linear", 3, 0.9, complete=False),
-        run("linear", 4, 0.9, task="copying"),
+        run("linear", 4, 0.9, task="copying"), run("softmax", 1, 0.99),
     ]  # fmt: skip
-    monkeypatch.setattr(tasks, "learned", lambda experiment: newer)
-    older = [run("linear", 1, 0.9), run("softmax", 1, 0.99)]
-    monkeypatch.setattr(recall, "learned", lambda experiment: older)
-    assert recall.OLDER != tasks.EXPERIMENT
+    monkeypatch.setattr(tasks, "learned", lambda experiment: runs)
 
 
-def test_older_runs_stand_in_where_there_are_no_newer_and_a_span_names_its_ends(recalls):
+def test_a_span_names_its_ends_over_the_seeds_of_whole_runs_of_the_usual_size(recalls):
     assert sorted(price.recalled("linear")) == [0.17, 0.25, 0.37]
     numbers = price.numbers()
     assert numbers["recall_linear"] == "17–37%"

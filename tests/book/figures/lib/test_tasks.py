@@ -1,4 +1,4 @@
-"""Runs of the made-up tasks: which rate is taken, and when an older run stands in."""
+"""Runs of the made-up tasks: which rate is taken, and what a caption says of the rates."""
 
 import pytest
 
@@ -30,24 +30,12 @@ def run(model, rate=3e-3, seed=0, last=0.5, *, task="overwriting", ending="stopp
     return made("made_up_tasks", f"{model}-{rate:g}-{seed}", config, tables)
 
 
-def probed(model, seed=0):
-    """A run whose rate a probe chose."""
-    found = run(model, seed=seed, task="recall")
-    del found["config"]["learning_rate"], found["config"]["model"]
-    found["config"] |= {"learning_rates": [1e-2, 3e-3, 2e-2], "updates": 800}
-    rates = {"rate": [0.01, 0.02], "chosen": ["no", "yes"], "ending": ["stopped", "solved"]}
-    return {**found, "tables": {"rates": rates, "test": found["tables"]["test"]}}
-
-
 @pytest.fixture
 def stored(monkeypatch):
     """Puts runs where the figures look for those of an experiment."""
 
-    def put(new, older=()):
-        for module in (tasks, recall):
-            monkeypatch.setattr(
-                module, "learned", lambda name: [*new] if name == "made_up_tasks" else [*older]
-            )
+    def put(new):
+        monkeypatch.setattr(tasks, "learned", lambda name: [*new])
 
     return put
 
@@ -77,24 +65,6 @@ def test_a_rate_at_which_a_loss_was_no_number_is_the_last_choice():
     assert tasks.best_rate(runs) == runs[1:]
 
 
-def test_what_a_probe_chose_stands_in_until_a_model_is_trained_anew(stored):
-    new = [run("delta", rate, 0, task="recall") for rate in (1e-3, 3e-3)]
-    older = [probed("delta"), probed("rwkv"), probed("rwkv", 1)]
-    stored(new, older)
-    found = recall.by_layer()
-    assert [*found] == ["rwkv", "delta"] and len(found["rwkv"]) == 2
-    assert not any(map(tasks.is_probed, found["delta"]))
-    figure = recall.figure()
-    chosen = "Newer runs: validation chose one of two learning rates for each model."
-    assert chosen in figure.caption
-    assert "Older runs (RWKV): a short probe chose the rates, and they are" in figure.caption
-    shares = family.shares()
-    assert shares["delta"] == ["–", "–", "12%"] and {*shares["rwkv"]} == {"–"}
-    stored([], older)
-    caption = recall.figure().caption
-    assert "after 800 updates" in caption and "chosen by a short probe, and the runs" in caption
-
-
 def test_a_caption_says_so_where_one_rate_is_stored(stored):
     stored([run("delta", 3e-3, seed) for seed in (0, 1)])
     assert "So far one learning rate is stored." in overwriting.figure().caption
@@ -112,9 +82,12 @@ def test_a_caption_counts_the_rates_of_each_model_while_a_plan_goes_on(stored):
 def test_sizes_of_a_model_are_kept_apart(stored):
     small = run("linear", task="recall")
     small["config"]["n_head"] = 4
-    stored([small, run("linear", task="recall", last=0.9)])
+    stored([small, run("linear", task="recall", last=0.9), run("rwkv", task="recall")])
+    assert [*recall.by_layer()] == ["linear", "rwkv"]
     (usual,) = recall.by_layer()["linear"]
-    assert usual["config"]["n_head"] == 1 and len(recall.of_sizes()) == 2
+    assert usual["config"]["n_head"] == 1 and len(tasks.at_best_rates("recall")) == 3
+    shares = family.shares()
+    assert shares["linear"] == ["–", "–", "22%"] and {*shares["delta"]} == {"–"}
 
 
 def test_what_erasing_is_worth_is_told_by_pairs_of_seeds(stored):
