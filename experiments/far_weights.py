@@ -8,7 +8,8 @@ nothing depends on how features are trained.
 - `softened`: exp(s / T). The far tokens keep their sum of weights and share it more evenly. At
   `even` all have the same weight.
 - `taylor`: the Taylor polynomial of exp(s), of even degree. This is what a state of all monomials
-  up to that degree computes. In runs named `total` the far tokens keep exp's sum of weights.
+  up to that degree computes. In runs named `total` the far tokens keep exp's sum of weights; in
+  those named `passage` too, and there it weighs for the returning passage alone.
 - `random`: the estimate of exp(s) from positive random features (Choromanski et al., 2021, lemma
   1), the same for all heads: what a state of so many features computes. Right in the mean.
 - `rank` and `polynomial`: for the returning passage, the best approximation of its weights on what
@@ -44,7 +45,12 @@ DEGREES = (2, 4, 8, 16, 32, 64)
 RANKS = (4, 8, 16, 32, 48)
 TEMPERATURES = (1.25, 1.5, 2.0, 3.0)
 FEATURES = (256, 4096)
-CONTROLLED = ("rank-16", "polynomial-8", "taylor-8", "softened-2")  # with another passage first
+CONTROLLED = (
+    "rank-16",
+    "polynomial-4",
+    "taylor-8-passage",
+    "softened-2",
+)  # with another passage first
 BASE: dict[str, Any] = {
     "model": "SmolLM2-135M-Instruct",
     "corpus": "novels",
@@ -76,6 +82,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         *(("polynomial", f"{degree}", degree, True) for degree in DEGREES[:4]),
         *(("taylor", f"{degree}-total", degree, True) for degree in DEGREES),
         *(("random", f"{features}", features, False) for features in FEATURES),
+        *(("taylor", f"{degree}-passage", degree, True) for degree in DEGREES),
     ]
     plan = [(f"{way}-{name}", way, number, total) for way, name, number, total in ways]
     if smoke:
@@ -91,6 +98,8 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 def _run(name: str, way: str, number: float, total: bool, **changes: Any) -> Run:
     much = "even" if number == inf else number  # JSON has no infinity
     config = {**BASE, **changes, "way": way, "number": much, "keeps_total": total}
+    if name.endswith("passage"):
+        config["passage_alone"] = True
     name = name if config["text"] == "passages" else f"{config['text']}-{name}"
     return Run("far_weights", name, config, 0)
 
@@ -98,13 +107,14 @@ def _run(name: str, way: str, number: float, total: bool, **changes: Any) -> Run
 class FarWeights(GroupedHeads):
     """Softmax attention but for the weights of tokens beyond the window. q, k, v as for a `Mix`.
 
-    places: the rows whose weights are approximated by `rank` or `polynomial`, without a gap.
+    places: the returning passage, the only rows whose weights change in some runs; without a gap.
     """
 
     def __init__(self, mix: SoftmaxMix, config: dict[str, Any]) -> None:
         super().__init__(mix.n_heads, None if mix.groups is None else mix.groups.tolist())
         self.way, self.number = config["way"], config["number"]
         self.keeps_total, self.seed = config["keeps_total"], config["seed"]
+        self.passage_alone = config.get("passage_alone", False)
         self.places: Tensor | None = None
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -117,7 +127,11 @@ class FarWeights(GroupedHeads):
         if self.way in ("rank", "polynomial"):
             A = self._approximated(s, s.masked_fill(i < i.mT, -inf).softmax(-1))
             return (A.to(v.dtype) @ v).transpose(1, 2)
-        logs = self._logs(s, q, k).masked_fill(~far, -inf)
+        logs = self._logs(s, q, k)
+        if self.passage_alone:
+            assert self.places is not None
+            logs = logs.where(torch.isin(i, self.places), s)
+        logs = logs.masked_fill(~far, -inf)
         whole = s.masked_fill(~far, -inf) if self.keeps_total else logs
         logs = logs - logs.logsumexp(-1, keepdim=True) + whole.logsumexp(-1, keepdim=True)
         # Rows without a far token: -inf - -inf.

@@ -23,8 +23,8 @@ def drawn(T, scale=1.0, seed=0):
     return q * scale, k * scale, v
 
 
-def changed(way, number, total=False, places=None):
-    config = {"way": way, "number": number, "keeps_total": total, "seed": 0}
+def changed(way, number, total=False, places=None, **more):
+    config = {"way": way, "number": number, "keeps_total": total, "seed": 0, **more}
     mix = FarWeights(SoftmaxMix(4, 8, groups=GROUPS), config)
     mix.places = places
     return mix
@@ -60,6 +60,13 @@ def test_a_kept_total_shares_out_softmax_weight_of_what_is_far():
     torch.testing.assert_close(
         changed("softened", "even", total=True)(*flat), SoftmaxMix(4, 8, groups=GROUPS)(*flat)
     )
+
+
+def test_weights_change_for_the_passage_alone_where_a_run_says_so():
+    qkv, places = drawn(200), torch.arange(140, 200)
+    o = changed("taylor", 2, True, places, passage_alone=True)(*qkv)
+    torch.testing.assert_close(o[:, 140:], changed("taylor", 2, True)(*qkv)[:, 140:])
+    torch.testing.assert_close(o[:, :140], SoftmaxMix(4, 8, groups=GROUPS)(*qkv)[:, :140])
 
 
 def test_random_features_are_right_in_the_mean():

@@ -1,0 +1,140 @@
+"""What weights far tokens need in the heads that recall: the runs of `far_weights`."""
+
+from __future__ import annotations
+
+from ...explorable.figure import Axis, Explorable, Series, Toggle
+from ..lib.format import in_words, percent
+from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
+from ..lib.tables import Missing
+from . import few_states
+from .measured import HERE, Mean, mean_of, measured
+from .remove_exponential import SOME, everywhere, first_alone
+
+EXPERIMENT = "far_weights"
+WAYS = {
+    "rank": "best of low rank",
+    "polynomial": "best polynomial",
+    "taylor": "Taylor sum",
+    "random": "random features",
+}
+TRAINED = "trained states"
+FEATURES = 128  # of the trained ones
+# Beyond this many features a state is larger than any memory.
+MOST = 1e20
+
+
+def stored() -> dict[str, Record]:
+    """The runs by their names."""
+    return {run["name"]: run for run in learned(EXPERIMENT)}
+
+
+def run_of(name: str) -> Record:
+    """One run. Raises NotMeasuredError."""
+    if (run := stored().get(name)) is None:
+        raise NotMeasuredError(f"{EXPERIMENT}: no {name}")
+    return run
+
+
+def gain(name: str) -> Mean:
+    """Gain of the passage that returns. Raises NotMeasuredError."""
+    return mean_of([row["gain"] for row in rows(run_of(name), "texts")])
+
+
+def recall(name: str) -> Mean:
+    """What the copy brings, compared with another passage first. Raises NotMeasuredError."""
+    pairs = zip(rows(run_of(f"unseen-{name}"), "texts"), rows(run_of(name), "texts"), strict=True)
+    return mean_of([one["second"] - other["second"] for one, other in pairs])
+
+
+def way(name: str) -> float:
+    """The gain as a share of the way from no head looking back to exp. Raises NotMeasuredError."""
+    low, high = (measured(run, "gain").mean for run in (everywhere(), first_alone(SOME)))
+    return (gain(name).mean - low) / (high - low)
+
+
+def _lines() -> dict[str, list[tuple[float, Mean, Record]]]:
+    """Features of a state, gain and run for each way, smallest first."""
+    lines: dict[str, list[tuple[float, Mean, Record]]] = {way: [] for way in WAYS}
+    for name, run in stored().items():
+        config, found = run["config"], rows(run, "features")
+        plain = config["way"] != "taylor" or not config["keeps_total"]
+        if config["text"] == "passages" and found and plain and found[0]["numbers"] < MOST:
+            lines[config["way"]].append((found[0]["numbers"], gain(name), run))
+    return {name: sorted(line, key=lambda one: one[0]) for name, line in lines.items() if line}
+
+
+def _columns(points: list[tuple[float, Mean]]) -> dict[str, list]:
+    return {
+        "features": [features for features, _ in points],
+        "nats": [one.mean for _, one in points],
+        "low": [one.mean - one.half for _, one in points],
+        "high": [one.mean + one.half for _, one in points],
+    }
+
+
+def figure(id: str = "far-weights") -> Explorable | Missing:
+    """Gain against the features of a state that can give the weights of far tokens."""
+    try:
+        ends = {
+            "softmax in the 24": measured(first_alone(SOME), "gain").mean,
+            "no head looks back": measured(everywhere(), "gain").mean,
+        }
+        trained = few_states.gain(few_states.STATE, heads=SOME)
+    except NotMeasuredError:
+        return Missing(EXPERIMENT)
+    lines = _lines()
+    if not lines:
+        return Missing(EXPERIMENT)
+    series = [
+        Series({"way": name}, _columns([one[:2] for one in line]), source=line[0][2]["path"])
+        for name, line in lines.items()
+    ]
+    series.append(Series({"way": TRAINED}, _columns([(FEATURES, trained)])))
+    span = [min(line[0][0] for line in lines.values()), max(line[-1][0] for line in lines.values())]
+    return Explorable(
+        id=id,
+        caption=(
+            "**Few features would do, if they suited the text.** Gain after "
+            f"{HERE} tokens when only {SOME} heads look back, against the features of a state "
+            "that can give their weights on far tokens. *Best*: by the squared error, fitted "
+            "to each text, in the returning passage alone. Nothing is trained but the one point. "
+            "Bars: 95% intervals over the texts."
+        ),
+        alt=(
+            "Gain against features on a logarithmic scale. The best weights of low rank rise from "
+            "a few features on, the best polynomials from some thousand, Taylor sums and random "
+            "features stay near the bottom."
+        ),
+        series=series,
+        ceilings=[
+            Series({}, {"features": span, **dict.fromkeys(("nats", "low", "high"), [y] * 2)}, name)
+            for name, y in ends.items()
+        ],
+        x=Axis("features", "Features of the state", log=10, digits=3),
+        y=Axis("nats", "Gain", "nats per token", digits=2, low="low", high="high"),
+        color="way",
+        mark="line+dot",
+        controls=[
+            Toggle("way", "Weights", options={**{k: WAYS[k] for k in lines}, TRAINED: TRAINED})
+        ],
+        provenance=provenance(run for line in lines.values() for _, _, run in line),
+    )  # fmt: skip
+
+
+def numbers() -> dict[str, str]:
+    """Numbers for the chapter."""
+    return in_words(
+        softened_2=lambda: gain("softened-2"),
+        softened_2_way=lambda: percent(way("softened-2")),
+        softened_3_way=lambda: percent(way("softened-3")),
+        far_even=lambda: gain("softened-even"),
+        rank_16_way=lambda: percent(way("rank-16")),
+        rank_32_way=lambda: percent(way("rank-32")),
+        polynomial_2=lambda: gain("polynomial-2"),
+        polynomial_4_way=lambda: percent(way("polynomial-4")),
+        polynomial_8_way=lambda: percent(way("polynomial-8")),
+        taylor_8=lambda: gain("taylor-8"),
+        taylor_64=lambda: gain("taylor-64"),
+        taylor_64_total=lambda: gain("taylor-64-total"),
+        random_features=lambda: gain("random-4096"),
+    )
