@@ -8,10 +8,11 @@ nothing depends on how features are trained.
 - `softened`: exp(s / T). The far tokens keep their sum of weights and share it more evenly. At
   `even` all have the same weight.
 - `taylor`: the Taylor polynomial of exp(s), of even degree. This is what a state of all monomials
-  up to that degree computes. In runs named `total` the far tokens keep exp's sum of weights; in
-  those named `passage` too, and there it weighs for the returning passage alone.
+  up to that degree computes. In runs named `passage` it weighs for the returning passage alone, and
+  the far tokens keep exp's sum of weights.
 - `random`: the estimate of exp(s) from positive random features (Choromanski et al., 2021, lemma
-  1), the same for all heads: what a state of so many features computes. Right in the mean.
+  1), the same for all heads: what a state of so many features computes. Right in the mean. For the
+  passage alone, as above.
 - `rank` and `polynomial`: for the returning passage, the best approximation of its weights on what
   was far from all of it, by the squared error: of so low a rank, or by a polynomial of s of so low
   a degree for each query. A state of so many features gives no weights of higher rank; one of all
@@ -45,12 +46,8 @@ DEGREES = (2, 4, 8, 16, 32, 64)
 RANKS = (4, 8, 16, 32, 48)
 TEMPERATURES = (1.25, 1.5, 2.0, 3.0)
 FEATURES = (256, 4096)
-CONTROLLED = (
-    "rank-16",
-    "polynomial-4",
-    "taylor-8-passage",
-    "softened-2",
-)  # with another passage first
+# Asked with another passage first too, as a control.
+CONTROLLED = ("rank-16", "polynomial-4", "taylor-8-passage", "softened-2")
 BASE: dict[str, Any] = {
     "model": "SmolLM2-135M-Instruct",
     "corpus": "novels",
@@ -80,13 +77,12 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         *(("softened", f"{much:g}", much, True) for much in TEMPERATURES),
         ("softened", "even", inf, True),
         *(("polynomial", f"{degree}", degree, True) for degree in DEGREES[:4]),
-        *(("taylor", f"{degree}-total", degree, True) for degree in DEGREES),
-        *(("random", f"{features}", features, False) for features in FEATURES),
+        *(("random", f"{features}-passage", features, True) for features in FEATURES),
         *(("taylor", f"{degree}-passage", degree, True) for degree in DEGREES),
     ]
     plan = [(f"{way}-{name}", way, number, total) for way, name, number, total in ways]
     if smoke:
-        few = {"taylor-2", "softened-even", "random-256", "rank-4", "polynomial-2"}
+        few = {"taylor-2", "softened-even", "random-256-passage", "rank-4", "polynomial-2"}
         return [_run(*one, **SMOKE) for one in plan if one[0] in few]
     if kind != "cpu":  # the weights come in a package that a GPU machine may lack
         return []

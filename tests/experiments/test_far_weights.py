@@ -117,7 +117,7 @@ def test_runs_are_stored_with_the_size_of_a_state(made_corpus, tmp_path):
     found = {one["name"]: one["tables"] for one in performed(tmp_path, "far_weights")}
     sizes = {name: tables.get("features", {}).get("numbers") for name, tables in found.items()}
     assert sizes == {
-        "taylor-2": [45], "polynomial-2": [45], "rank-4": [4], "random-256": [256],
+        "taylor-2": [45], "polynomial-2": [45], "rank-4": [4], "random-256-passage": [256],
         "softened-even": None,
     }  # fmt: skip
     assert all(tables["texts"]["text"] == [0, 1] for tables in found.values())

@@ -57,8 +57,9 @@ def _lines() -> dict[str, list[tuple[float, Mean, Record]]]:
     lines: dict[str, list[tuple[float, Mean, Record]]] = {way: [] for way in WAYS}
     for name, run in stored().items():
         config, found = run["config"], rows(run, "features")
-        plain = config["way"] != "taylor" or not config["keeps_total"]
-        if config["text"] == "passages" and found and plain and found[0]["numbers"] < MOST:
+        everywhere = config["way"] == "taylor" and not config["keeps_total"]
+        seen = config["text"] == "passages" and found and not everywhere
+        if seen and found[0]["numbers"] < MOST:
             lines[config["way"]].append((found[0]["numbers"], gain(name), run))
     return {name: sorted(line, key=lambda one: one[0]) for name, line in lines.items() if line}
 
