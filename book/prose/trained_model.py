@@ -4,6 +4,7 @@ from ..figures.lib.records import Record
 from ..figures.trained_model import (
     converted_speed,
     distances,
+    far_weights,
     few_states,
     look_inside,
     whole_model,
@@ -243,6 +244,20 @@ VERDICTS = {
     ),
     "fixed features (Taylor, degree 2; one seed) states add": lambda: (
         0 < few_states.fixed_brings("gain").mean < 0.1 and few_states.fixed_brings("loss").mean > 0
+    ),
+    "A state of few features could carry this recall, if they suited the text": lambda: (
+        far_weights.way("rank-32") > 0.7 and few_states.gain(few_states.STATE, heads=SOME).mean < 0
+    ),
+    "*Sharpness* matters": lambda: (
+        far_weights.way("softened-3") < far_weights.way("softened-2") - 0.2 < 0.6
+    ),
+    "with equal weights none": lambda: far_weights.way("softened-even") < 0,
+    "The Taylor sum has the same features": lambda: every(
+        far_weights.features(f"taylor-{n}-passage") == far_weights.features(f"polynomial-{n}")
+        for n in (2, 4)
+    ),
+    "up to degree 32 its gain stays below zero": lambda: every(
+        far_weights.gain(f"taylor-{n}-passage").mean < 0 for n in (2, 4, 8, 16, 32)
     ),
     "The first 24 heads are 9% of all": lambda: round(100 * SOME / len(ranking())) == 9,
     "Why do they need a larger share of the caches": lambda: (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...explorable.figure import Axis, Explorable, Series, Toggle
 from ..lib.format import in_words, percent
-from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
+from ..lib.records import NotMeasuredError, Record, learned, need, provenance, rows
 from ..lib.tables import Missing
 from . import few_states
 from .measured import HERE, Mean, mean_of, measured
@@ -52,14 +52,19 @@ def way(name: str) -> float:
     return (gain(name).mean - low) / (high - low)
 
 
+def features(name: str) -> int:
+    """Features of a state that can give a run's weights. Raises NotMeasuredError."""
+    return need(rows(run_of(name), "features"), f"{EXPERIMENT}: no size of {name}")[0]["numbers"]
+
+
 def _lines() -> dict[str, list[tuple[float, Mean, Record]]]:
     """Features of a state, gain and run for each way, smallest first."""
     lines: dict[str, list[tuple[float, Mean, Record]]] = {way: [] for way in WAYS}
     for name, run in stored().items():
         config, found = run["config"], rows(run, "features")
-        everywhere = config["way"] == "taylor" and not config["keeps_total"]
-        seen = config["text"] == "passages" and found and not everywhere
-        if seen and found[0]["numbers"] < MOST:
+        in_all_places = config["way"] == "taylor" and not config["keeps_total"]
+        shown = config["text"] == "passages" and found and not in_all_places
+        if shown and found[0]["numbers"] < MOST:
             lines[config["way"]].append((found[0]["numbers"], gain(name), run))
     return {name: sorted(line, key=lambda one: one[0]) for name, line in lines.items() if line}
 
@@ -124,18 +129,13 @@ def figure(id: str = "far-weights") -> Explorable | Missing:
 
 def numbers() -> dict[str, str]:
     """Numbers for the chapter."""
+    names = ("softened-2", "softened-3", "rank-16", "rank-32", "polynomial-2", "polynomial-4")
+    shares = {
+        f"{name.replace('-', '_')}_way": lambda name=name: percent(way(name)) for name in names
+    }
     return in_words(
-        softened_2=lambda: gain("softened-2"),
-        softened_2_way=lambda: percent(way("softened-2")),
-        softened_3_way=lambda: percent(way("softened-3")),
-        far_even=lambda: gain("softened-even"),
-        rank_16_way=lambda: percent(way("rank-16")),
-        rank_32_way=lambda: percent(way("rank-32")),
-        polynomial_2=lambda: gain("polynomial-2"),
-        polynomial_4_way=lambda: percent(way("polynomial-4")),
-        polynomial_8_way=lambda: percent(way("polynomial-8")),
-        taylor_8=lambda: gain("taylor-8"),
-        taylor_64=lambda: gain("taylor-64"),
-        taylor_64_total=lambda: gain("taylor-64-total"),
-        random_features=lambda: gain("random-4096"),
+        monomials_4=lambda: f"{features('polynomial-4'):,}",
+        taylor_64_way=lambda: percent(way("taylor-64-passage")),
+        random_way=lambda: percent(way("random-4096-passage")),
+        **shares,
     )
