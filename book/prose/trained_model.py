@@ -23,14 +23,12 @@ from ..figures.trained_model.measured import (
 )
 from ..figures.trained_model.remove_exponential import (
     FEW,
-    KEY_HEADS,
     SOME,
     confined,
     everywhere,
     first_alone,
     halves_share,
     kept_recall,
-    key_heads,
     layer_gain,
     least_layer_gain,
     lost_gain,
@@ -134,16 +132,7 @@ VERDICTS = {
     "Any other layer leaves at least": lambda: (
         layer_gain(18).mean < gain(confined(1)) < least_layer_gain(but=18)
     ),
-    "the gradient's second head is nearly silent": lambda: (
-        ranking()[1].name == "7.7"
-        and 3 * alone(1).mean < -ranking()[1].slope.mean
-        and alone(1).mean < 0.1
-    ),
     "So their effects do not add": lambda: sum_alone() < 0.8 * missing(confined(FEW)).mean,
-    "With 18.6 confined, 7.7 takes": lambda: missing(confined(2), confined(1)).mean < 0.15,
-    "Yet all but 24 heads can be confined, and no gain is lost": lambda: (
-        SOME == 24 and keeps_all(first_alone(SOME))
-    ),
     "is worse than the gradient's, and not useless": lambda: (
         every(gain(first_alone(n, "mass")) < gain(first_alone(n)) - 1 for n in (FEW, SOME))
         and lost_gain(confined(SOME, "mass")) > 0.5
@@ -242,7 +231,7 @@ VERDICTS = {
         few_states.brings("gain").mean < few_states.brings("gain", heads=24).mean
         and few_states.gain(few_states.STATE, heads=24).mean < 0
     ),
-    "fixed features (Taylor, degree 2; one seed) states add": lambda: (
+    "Fixed features (Taylor, degree 2; one seed) add": lambda: (
         0 < few_states.fixed_brings("gain").mean < 0.1 and few_states.fixed_brings("loss").mean > 0
     ),
     "A state of few features could carry this recall, if they suited the text": lambda: (
@@ -258,10 +247,6 @@ VERDICTS = {
     ),
     "up to degree 32 its gain stays below zero": lambda: every(
         far_weights.gain(f"taylor-{n}-passage").mean < 0 for n in (2, 4, 8, 16, 32)
-    ),
-    "The first 24 heads are 9% of all": lambda: round(100 * SOME / len(ranking())) == 9,
-    "Why do they need a larger share of the caches": lambda: (
-        key_heads(SOME) / KEY_HEADS > SOME / HEADS
     ),
     "24 alone keep all of it, eight alone do not": lambda: (
         keeps_all(first_alone(SOME)) and not keeps_all(first_alone(FEW))

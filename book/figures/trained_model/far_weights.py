@@ -20,7 +20,7 @@ WAYS = {
 TRAINED = "trained states"
 FEATURES = 128  # of the trained ones
 # Beyond this many features a state is larger than any memory.
-MOST = 1e20
+MOST = 1e12
 
 
 def stored() -> dict[str, Record]:
@@ -135,7 +135,5 @@ def numbers() -> dict[str, str]:
     }
     return in_words(
         monomials_4=lambda: f"{features('polynomial-4'):,}",
-        taylor_64_way=lambda: percent(way("taylor-64-passage")),
-        random_way=lambda: percent(way("random-4096-passage")),
         **shares,
     )

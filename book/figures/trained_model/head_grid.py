@@ -143,22 +143,12 @@ def most_alone(but: int = 2) -> float:
     return falls[but]
 
 
-def second() -> Head:
-    """The second head of the ranking. Raises NotMeasuredError."""
-    if len(heads := ranking()) < 2:
-        raise NotMeasuredError(f"{EXPERIMENT}: no second head")
-    return heads[1]
-
-
 def numbers() -> dict[str, str]:
     """Numbers for the chapter: heads that were confined alone."""
     return in_words(
         alone_count=lambda: counted(len(alone_by_rank())),
         alone_second=lambda: alone(2),
-        silent_slope=lambda: f"{second().brings.mean:.2f}",
-        silent_alone=lambda: alone(1),
         alone_most=lambda: f"{most_alone():.2f}",
         alone_sum=lambda: f"{sum_alone():.2f}",
         together=lambda: missing(confined(FEW)),
-        silent_then=lambda: missing(confined(2), confined(1)),
     )

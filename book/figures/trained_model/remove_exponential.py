@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from math import exp
-from statistics import fmean
-
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from ..lib.format import counted, in_words, listed, percent
 from ..lib.records import NotMeasuredError, Record, provenance, rows
@@ -33,7 +30,7 @@ AXIS = "Gain, and rise of the loss"
 WHAT = {"gain": "gain", "cut": "rise of the loss"}
 CONTROLS = {"random-0": "in random order", "mass": "by attention mass"}
 FEW, SOME = 8, 24  # numbers of heads that the chapter mentions
-KEY_HEADS, SHARE = 90, 3  # three heads share keys
+SHARE = 3  # heads with the same keys
 # Kinds of attention to which all heads are confined, by the names of the runs.
 BASICS = {
     "softmax, as trained": ("none", ""),
@@ -263,14 +260,12 @@ def numbers() -> dict[str, str]:
             novels_gain=lambda: by_novel(confined(0), "gain"),
             softmax_first=lambda: f"{measured(confined(0), 'first').mean:.2f}",
             softmax_second=lambda: f"{measured(confined(0), 'second').mean:.2f}",
-            near_perplexity=lambda: percent(exp(measured(everywhere(), "cut").mean) - 1),
             near_rise=lambda: measured(everywhere(), "cut"),
             near_gain=lambda: measured(everywhere(), "gain"),
             sinkless_rise=lambda: measured(everywhere("window-64-0"), "cut"),
             one_token_rise=lambda: measured(everywhere("window-64-1"), "cut"),
             few_rise=lambda: measured(confined(FEW), "cut"),
             few_gain=lambda: measured(confined(FEW), "gain"),
-            few_rise_share=lambda: percent(rise_share(confined(FEW))),
             few_random_rise=lambda: listed(
                 thousandths(measured(run, "cut")) for run in random_orders()
             ),
@@ -288,7 +283,6 @@ def numbers() -> dict[str, str]:
             some_gain=lambda: measured(first_alone(SOME), "gain"),
             some_random=lambda: measured(first_alone(SOME, "random-0"), "gain"),
             some_mass=lambda: measured(first_alone(SOME, "mass"), "gain"),
-            some_mass_confined=lambda: measured(confined(SOME, "mass"), "gain"),
             kept_few_gain=lambda: measured(first_alone(FEW), "gain"),
         )
         | _ranked()
@@ -304,7 +298,6 @@ def _ranked() -> dict[str, str]:
         near_missing=lambda: f"{missing(everywhere()).mean:.2f}",
         top_missing=lambda: missing(confined(1)),
         rank_texts=lambda: counted(ranking()[0].slope.texts),
-        mean_mass=lambda: percent(fmean(head.mass for head in ranking())),
         shared_heads=lambda: counted(shared_heads()),
         few_stable=lambda: counted(halves_share(FEW)),
         some_stable=lambda: counted(halves_share(SOME)),

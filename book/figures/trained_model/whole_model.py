@@ -8,7 +8,6 @@ from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
 from ..lib.tables import Missing, Table
 from .measured import HERE, Mean, mean_of, measured, run_of, signed
 from .remove_exponential import SHARE
-from .windows import of_window
 
 EXPERIMENT = "linearise"
 ARMS = {"window-state": "window and state", "window": "window alone"}
@@ -186,7 +185,6 @@ def numbers() -> dict[str, str]:
         taught_way=lambda: percent(way(marks()[-1])),
         taught_last_third=lambda: changed("state"),
         taught_memory=lambda: counted(memory_in_tokens()),
-        taught_wide_rise=lambda: of_window(256, 4, "rise"),
         taught_more_right=lambda: points(brings(marks()[-1], "right")),
         taught_teacher_right=lambda: percent(measured(run_of("none"), "right").mean),
         **{
