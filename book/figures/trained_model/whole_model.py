@@ -191,9 +191,5 @@ def numbers() -> dict[str, str]:
             f"taught_{arm}_right": lambda arm=arm: percent(after(arm, marks()[-1], "right").mean)
             for arm in ARM.values()
         },
-        **{
-            f"taught_{arm}_rise{when}": lambda arm=arm, mark=mark: rise(arm, marks()[mark])
-            for arm in ARM.values()
-            for when, mark in (("", -1), ("_first", 0))
-        },
+        **{f"taught_{arm}_rise": lambda arm=arm: rise(arm, marks()[-1]) for arm in ARM.values()},
     )
