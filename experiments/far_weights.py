@@ -1,23 +1,20 @@
-"""What must the weights of far tokens be, for the heads that recall? Nothing is trained.
+"""Attention of the heads that recall, with other weights for far tokens and without training.
 
-In SmolLM2-135M-Instruct only the first heads of a ranking (`remove_exponential`) look back; all
-others see a window and the first tokens. In these heads a token beyond the window weighs exp(s), s
-its score. Here it weighs something else, in one of five ways, with the model's own q, k and v. So
-nothing depends on how features are trained.
+In SmolLM2-135M-Instruct the first heads of a ranking (`remove_exponential`) alone look back. All
+others see a window and the first tokens; a far token stands beyond both. In the heads that look
+back its weight is not exp(s) of its score s. Queries, keys and values stay the model's, so no
+result depends on how features are trained.
 
-- `softened`: exp(s / T). The far tokens keep their sum of weights and share it more evenly. At
-  `even` all have the same weight.
-- `taylor`: the Taylor polynomial of exp(s), of even degree. This is what a state of all monomials
-  up to that degree computes. In runs named `passage` it weighs for the returning passage alone, and
-  the far tokens keep exp's sum of weights.
-- `random`: the estimate of exp(s) from positive random features (Choromanski et al., 2021, lemma
-  1), the same for all heads: what a state of so many features computes. Right in the mean. For the
-  passage alone, as above.
-- `rank` and `polynomial`: for the returning passage, the best approximation of its weights on what
-  was far from all of it, by the squared error: of so low a rank, or by a polynomial of s of so low
-  a degree for each query. A state of so many features gives no weights of higher rank; one of all
-  monomials up to a degree gives every such polynomial. The approximation knows the text, and all
-  other weights stay as they are. So these bound from above what such states do.
+- `softened`: exp(s / T), or equal weights (`even`). The sum over far tokens stays that of exp(s).
+- `taylor`: the Taylor polynomial of exp(s) of an even degree, as a state of all monomials up to
+  that degree computes it. Runs named `passage` change the returning passage alone and keep the sum.
+- `random`: positive random features (Choromanski et al., 2021, lemma 1), an unbiased estimate of
+  exp(s). All heads share them. For the passage alone.
+- `rank` and `polynomial`: for the returning passage, the least-squares approximation of its weights
+  on what is far from all of it: by a matrix of that rank, or by a polynomial of s of that degree
+  for each query. A state of F features gives weights of rank F at most; a state of all monomials up
+  to a degree gives every such polynomial. The fit knows the text, and all other weights stay. So it
+  bounds such states from above, as far as the squared error measures them.
 
 Texts and measures are those of `remove_exponential`: a passage comes again after 256 tokens.
 """
@@ -101,9 +98,10 @@ def _run(name: str, way: str, number: float, total: bool, **changes: Any) -> Run
 
 
 class FarWeights(GroupedHeads):
-    """Softmax attention but for the weights of tokens beyond the window. q, k, v as for a `Mix`.
+    """Softmax attention with other weights for far tokens. q, k, v as for a `Mix`.
 
-    places: the returning passage, the only rows whose weights change in some runs; without a gap.
+    places: positions of the queries whose weights change, without a gap; used only by the ways and
+        runs that change the passage alone.
     """
 
     def __init__(self, mix: SoftmaxMix, config: dict[str, Any]) -> None:
@@ -115,11 +113,11 @@ class FarWeights(GroupedHeads):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         q, k, v = (x.transpose(1, 2) for x in (q, self.spread(k), self.spread(v)))
-        # The terms of a polynomial of degree 24 overflow float32.
+        # Where s is negative, the terms of the Taylor sum cancel.
         s = (q @ k.mT * q.shape[-1] ** -0.5).double()
         i = torch.arange(s.shape[-1]).unsqueeze(-1)
-        beyond = (i - i.mT >= WINDOW) & (i.mT >= FIRST)
-        near, far = ((i >= i.mT) & ~beyond), beyond
+        far = (i - i.mT >= WINDOW) & (i.mT >= FIRST)
+        near = (i >= i.mT) & ~far
         if self.way in ("rank", "polynomial"):
             A = self._approximated(s, s.masked_fill(i < i.mT, -inf).softmax(-1))
             return (A.to(v.dtype) @ v).transpose(1, 2)
@@ -130,8 +128,8 @@ class FarWeights(GroupedHeads):
         logs = logs.masked_fill(~far, -inf)
         whole = s.masked_fill(~far, -inf) if self.keeps_total else logs
         logs = logs - logs.logsumexp(-1, keepdim=True) + whole.logsumexp(-1, keepdim=True)
-        # Rows without a far token: -inf - -inf.
-        logs = s.masked_fill(~near, -inf).logaddexp(logs.nan_to_num(nan=-inf))
+        logs = logs.where(far, -inf)  # rows without a far token: -inf - -inf
+        logs = s.masked_fill(~near, -inf).logaddexp(logs)
         return (logs.softmax(-1).to(v.dtype) @ v).transpose(1, 2)
 
     def _logs(self, s: Tensor, q: Tensor, k: Tensor) -> Tensor:
@@ -139,7 +137,7 @@ class FarWeights(GroupedHeads):
         if self.way == "softened":
             return torch.zeros_like(s) if self.number == "even" else s / self.number
         if self.way == "taylor":
-            return taylor_exp(s, self.number).log()
+            return taylor_exp(s, self.number).clamp(min=torch.finfo(s.dtype).tiny).log()
         return torch.stack([self._estimate(*head) for head in zip(q[0], k[0], strict=True)])[None]
 
     def _estimate(self, q: Tensor, k: Tensor) -> Tensor:
@@ -217,6 +215,6 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
 
 
 EXPERIMENT = Experiment(
-    "far_weights", "what weights far tokens must have in the heads that recall",
+    "far_weights", "other weights for far tokens in the heads that recall, without training",
     TABLES, runs, perform,
 )  # fmt: skip

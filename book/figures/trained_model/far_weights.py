@@ -80,6 +80,8 @@ def _columns(points: list[tuple[float, Mean]]) -> dict[str, list]:
 
 def figure(id: str = "far-weights") -> Explorable | Missing:
     """Gain against the features of a state that can give the weights of far tokens."""
+    if not (lines := _lines()):
+        return Missing(EXPERIMENT)
     try:
         ends = {
             "softmax in the 24": measured(first_alone(SOME), "gain").mean,
@@ -87,9 +89,6 @@ def figure(id: str = "far-weights") -> Explorable | Missing:
         }
         trained = few_states.gain(few_states.STATE, heads=SOME)
     except NotMeasuredError:
-        return Missing(EXPERIMENT)
-    lines = _lines()
-    if not lines:
         return Missing(EXPERIMENT)
     series = [
         Series({"way": name}, _columns([one[:2] for one in line]), source=line[0][2]["path"])
