@@ -233,7 +233,7 @@ VERDICTS = {
         few_states.brings("gain").mean < few_states.brings("gain", heads=24).mean
         and few_states.gain(few_states.STATE, heads=24).mean < 0
     ),
-    "keep the same shares of recall, to three points": lambda: every(
+    "keep the same shares to three points": lambda: every(
         abs(far_weights.recall(name).mean / recall(first_alone(SOME)).mean - far_weights.way(name))
         < 0.03
         for name in ("rank-16", "polynomial-4", "softened-2")
