@@ -126,6 +126,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     plan += _at("unseen", FAR, _basics()[:2] + alone)
     few = [one for one in few if one[2]["number"] in (1, 8, 24) and one[2]["order"] == "gradient"]
     plan += _at("late", HERE, _basics()[:2] + few)
+    plan += _at("unseen", FAR, [one for one in few if one[0] == "first" and one[2]["number"] == 1])
     return [Run(run.experiment, run.name, run.config, 500 + i) for i, run in enumerate(plan)]
 
 

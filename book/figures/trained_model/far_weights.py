@@ -100,8 +100,8 @@ def figure(id: str = "far-weights") -> Explorable | Missing:
         id=id,
         caption=(
             "**Weights fitted to the text carry recall; fixed and trained ones do not.** Gain "
-            f"after {HERE} tokens when only {SOME} heads look back, against the features of a state "
-            "that can give their weights on far tokens. *Best*: by the squared error, fitted "
+            f"after {HERE} tokens when only {SOME} heads look back, against the features of a "
+            "state that can give their weights on far tokens. *Best*: by the squared error, fitted "
             "to each text, in the returning passage alone. Nothing is trained but the one point. "
             "Bars: 95% intervals over the texts."
         ),
