@@ -69,6 +69,7 @@ OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
 SIZES = (
     ("linear", 4, {}), ("linear", 8, {}), ("delta", 4, {}), ("delta", 8, {}),
     ("gated", 4, {}), ("gated", 8, {}), ("s6", 1, {"d_state": 8}), ("s6", 1, {"d_state": 4}),
+    ("delta-adds", 4, {}), ("delta-adds", 8, {}),
 )  # fmt: skip
 # All keep 32 features of a key, but Taylor 561 up to degree 2 and 58,905 up to degree 4.
 OF_WINDOWS: dict[str, tuple[str, dict[str, Any]]] = {
