@@ -31,11 +31,13 @@ def stuck(model: str) -> int:
     )
 
 
-def pairs(task: str, right: Callable[[Record], float] = hardest) -> dict[float, list[float]]:
+def pairs(
+    task: str, right: Callable[[Record], float] = hardest, heads: int = 1
+) -> dict[float, list[float]]:
     """Share right with the erase term less that without, for each rate: one for each seed."""
     erases, adds = (
         {(run["config"]["learning_rate"], run["config"]["seed"]): right(run)
-         for run in tasks.runs_of_model(task, model)}
+         for run in tasks.runs_of_model(task, model, heads)}
         for model in ("delta", "delta-adds")
     )  # fmt: skip
     found: dict[float, list[float]] = defaultdict(list)
@@ -112,6 +114,13 @@ VERDICTS = {
     ),
     "At each of three rates, with each of three seeds, the control recalls more": lambda: agree(
         pairs("recall"), -1
+    ),
+    "In narrow heads the control recalls more too, in all nine pairs": lambda: every(
+        agree(pairs("recall", heads=heads), -1) for heads in (recall.NARROW, 8)
+    ),
+    "There linear attention leads the delta rule": lambda: (
+        (lead := tasks.lead("recall", "linear", "delta", heads=recall.NARROW)).mean
+        > (lead.half or 100)
     ),
     "the interval ends at zero": lambda: (
         abs((erasing("recall").half or 100) + erasing("recall").mean) < 0.5

@@ -147,7 +147,7 @@ VERDICTS = {
     "and adds {glue:text}`near_adds_4096` after 4,096": lambda: (
         ranking()[0].name == "18.6"
         and distances.takes("but-here", HERE).mean > 0.5
-        and distances.takes("but-here", FAR).mean < -distances.takes("but-here", FAR).half
+        and distances.far_recall("but-here").mean > distances.far_recall("but-here").half
     ),
     "Head 7.7, the second, adds": lambda: (
         ranking()[1].name == ranking(distance=FAR)[-1].name == "7.7"
@@ -157,7 +157,7 @@ VERDICTS = {
         ranking(distance=FAR)[0].name == "18.8" and distances.place() > HEADS / 2
     ),
     "nats after 4,096 tokens and none after 256": lambda: (
-        distances.takes("but-far", FAR).mean > 1
+        distances.far_recall("but-far").mean < -1
         and abs(distances.takes("but-far", HERE).mean) < 0.05
     ),
     "For both the distance counts, not the position": lambda: (

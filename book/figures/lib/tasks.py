@@ -94,11 +94,11 @@ def at_all_rates(task: str) -> dict[Kind, list[Record]]:
     return every
 
 
-def of_usual_size(kinds: dict[Kind, list[Record]]) -> dict[str, list[Record]]:
-    """Each model's runs with one head and, if its state has a size, the largest."""
+def of_usual_size(kinds: dict[Kind, list[Record]], heads: int = 1) -> dict[str, list[Record]]:
+    """Each model's runs with so many heads and, if its state has a size, the largest."""
     usual = {}
     for kind in sorted(kinds, key=lambda kind: kind.state or 0):
-        if kind.heads == 1:
+        if kind.heads == heads:
             usual[kind.model] = kinds[kind]
     return {model: usual[model] for model in in_order(usual)}
 
@@ -156,12 +156,14 @@ def longest(run: Record) -> Row:
     return max(answers(run), key=lambda row: row["length"])
 
 
-def lead(task: str, first: str, second: str, right: Callable[[Record], float] = hardest) -> Pairs:
+def lead(
+    task: str, first: str, second: str, right: Callable[[Record], float] = hardest, heads: int = 1
+) -> Pairs:
     """Percentage points by which one model answers more than another, by seed.
 
     Each at its own best learning rate. `right` takes the share from a run. Raises NotMeasuredError.
     """
-    found = of_usual_size(at_best_rates(task))
+    found = of_usual_size(at_best_rates(task), heads)
     one, other = (
         {run["config"]["seed"]: 100 * right(run) for run in found.get(model, ())}
         for model in (first, second)
@@ -203,10 +205,9 @@ def in_order(models: Iterable[str]) -> Iterator[str]:
         yield from (name for name in (layer, *after.get(layer, [])) if name in wanted)
 
 
-def runs_of_model(task: str, model: str) -> list[Record]:
-    """Runs of a model on a task, at all rates and seeds."""
-    wanted = {"task": task, "model": model}
-    return [run for run in learned(EXPERIMENT) if wanted.items() <= run["config"].items()]
+def runs_of_model(task: str, model: str, heads: int = 1) -> list[Record]:
+    """Whole runs of a model of the usual size on a task, at all rates and seeds."""
+    return of_usual_size(at_all_rates(task), heads).get(model, [])
 
 
 def trainings(task: str) -> set[tuple[float, int]]:

@@ -15,6 +15,7 @@ from ..lib.tasks import (
     Share,
     at_best_rates,
     layers_toggle,
+    lead,
     of_usual_size,
     rates_in_words,
     right_columns,
@@ -24,12 +25,13 @@ from ..lib.tasks import (
 from . import random_codes
 
 TASK = "recall"
+NARROW = 4  # heads, of width 8
 SHOWN = ("softmax", "linear", "delta", "gated", "s6", "power")
 
 
-def by_layer() -> dict[str, list[Record]]:
+def by_layer(heads: int = 1) -> dict[str, list[Record]]:
     """Runs of each model at its usual size, all seeds, in the order of the catalogue."""
-    return of_usual_size(at_best_rates(TASK))
+    return of_usual_size(at_best_rates(TASK), heads)
 
 
 def figure(id: str = "recall") -> Explorable | Missing:
@@ -113,9 +115,9 @@ def _config() -> dict:
     return need([*by_layer().values()], f"{EXPERIMENT}: no {TASK}")[0][0]["config"]
 
 
-def share(model: str) -> Share:
+def share(model: str, heads: int = 1) -> Share:
     """Share of a model of the usual size with most pairs. Raises NotMeasuredError."""
-    return score(by_layer().get(model, []), pairs=_most_pairs())
+    return score(by_layer(heads).get(model, []), pairs=_most_pairs())
 
 
 # Models whose recall the chapters give.
@@ -133,6 +135,11 @@ def numbers() -> dict[str, str]:
         for model in TOLD
     }
 
+    narrow = {
+        f"narrow_{model.replace('-', '_')}": lambda model=model: with_range(share(model, NARROW))
+        for model in ("linear", "delta", "delta-adds")
+    }
+
     law = [random_codes.right_by_the_law(*case) for case in CASES]
     drawn = [random_codes.right_when_drawn(*case) for case in CASES]
     return in_words(
@@ -145,5 +152,7 @@ def numbers() -> dict[str, str]:
         law_off=lambda: max(
             abs(round(100 * a) - round(100 * b)) for a, b in zip(law, drawn, strict=True)
         ),
+        narrow_behind=lambda: lead(TASK, "linear", "delta", heads=NARROW).spread(0),
         **told,
+        **narrow,
     )

@@ -137,6 +137,16 @@ def takes(case: str, distance: int, text: str = "passages") -> Mean:
     return missing(run_of(*CASES[case], text=text, distance=distance))
 
 
+def far_recall(case: str, sign: int = 1) -> Mean:
+    """What a case recalls above all heads, far and with the control. Raises NotMeasuredError.
+
+    sign: -1 for what it takes from the recall.
+    """
+    run = run_of(*CASES[case], distance=FAR)
+    more = more_recall(run, softmax_of(run))
+    return more._replace(mean=sign * more.mean)
+
+
 def last() -> Record:
     """The run in which the far ranking's last head alone is confined. Raises NotMeasuredError."""
     return run_of("but", f"{AT_FAR}-{HEADS - 1}", distance=FAR)
@@ -162,14 +172,12 @@ def numbers() -> dict[str, str]:
     """Numbers for the chapter."""
     return in_words(
         near_takes_256=lambda: takes("but-here", HERE),
-        near_adds_4096=lambda: missing(
-            run_of("none", distance=FAR), run_of(*CASES["but-here"], distance=FAR)
-        ),
+        near_adds_4096=lambda: far_recall("but-here"),
         second_adds_4096=lambda: more_recall(last(), softmax_of(last())),
         near_takes_late=lambda: takes("but-here", HERE, "late"),
         far_place=lambda: str(1 + place()),
         far_takes_256=lambda: takes("but-far", HERE),
-        far_takes_4096=lambda: takes("but-far", FAR),
+        far_takes_4096=lambda: far_recall("but-far", sign=-1),
         far_takes_late=lambda: takes("but-far", HERE, "late"),
         far_takes_share=lambda: percent(takes("but-far", FAR).mean / gain("softmax", FAR).mean),
         far_shared=lambda: counted(shared()),

@@ -8,7 +8,7 @@ from book.figures.state_spaces import copying_tasks
 
 def run(model, right, seed=0, **config):
     shared = {
-        "task": "selective copying", "attention": model, "attention_options": {}, "n_head": 1,
+        "task": "selective copying", "model": model, "attention_options": {}, "n_head": 1,
         "seed": seed, "solved": 0.995, "learning_rate": 3e-3, "updates": 2400, **config,
     }  # fmt: skip
     tables = {
