@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from experiments import far_weights
 from experiments.far_weights import FIRST, WINDOW, FarWeights
+from experiments.harness.learning.returning import trained
 from lsa.layers.mixes import SoftmaxMix
 from lsa.layers.window_state import WindowStateMix
 from tests.experiments.command import performed
@@ -111,6 +112,13 @@ def test_only_the_heads_of_the_list_look_back():
     mixes = far_weights.replaced(model, halved, [(0, 1), (0, 2), (1, 3)])
     assert [mix.n_heads for mix in mixes] == [2, 1]
     assert [members for members, _ in model.blocks[0].self_attn.parts] == [[0, 3], [1, 2]]
+
+
+def test_the_next_run_finds_the_model_as_trained():
+    halved = {"way": "softened", "number": 2.0, "keeps_total": True, "seed": 0}
+    far_weights.replaced(trained("tiny").model, halved, [(0, 1)])
+    mixes = [mix for block in trained("tiny").model.blocks for mix in block.self_attn.mixes]
+    assert [type(mix) for mix in mixes] == [SoftmaxMix, SoftmaxMix]
 
 
 def test_runs_are_stored_with_the_size_of_a_state(made_corpus, tmp_path):

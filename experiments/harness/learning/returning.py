@@ -185,12 +185,19 @@ class Trained:
     sha256: str
 
 
-@cache
 def trained(name: str) -> Trained:
     """The model called SmolLM2-135M-Instruct; or `tiny`, a random model of bytes for trials.
 
-    Raises ValueError if the model's package is not installed.
+    It is loaded once. Its heads attend as trained, however an earlier run left them. Raises
+    ValueError if the model's package is not installed.
     """
+    found = _loaded(name)
+    found.model.attend({})
+    return found
+
+
+@cache
+def _loaded(name: str) -> Trained:
     if name == "tiny":
         torch.manual_seed(0)
         shape = LlamaConfig(
