@@ -9,12 +9,12 @@ result depends on how features are trained.
 - `taylor`: the Taylor polynomial of exp(s) of an even degree, as a state of all monomials up to
   that degree computes it. Runs named `passage` change the returning passage alone and keep the sum.
 - `random`: positive random features (Choromanski et al., 2021, lemma 1), an unbiased estimate of
-  exp(s). All heads share them. For the passage alone.
+  exp(s). All heads share one draw. For the passage alone, as above.
 - `rank` and `polynomial`: for the returning passage, the least-squares approximation of its weights
   on what is far from all of it: by a matrix of that rank, or by a polynomial of s of that degree
   for each query. A state of F features gives weights of rank F at most; a state of all monomials up
-  to a degree gives every such polynomial. The fit knows the text, and all other weights stay. So it
-  bounds such states from above, as far as the squared error measures them.
+  to a degree gives every such polynomial, and other weights too. The fit knows the text, and all
+  other weights stay. It is the best by the squared error, not by the gain.
 
 Texts and measures are those of `remove_exponential`: a passage comes again after 256 tokens.
 """
@@ -145,8 +145,9 @@ class FarWeights(GroupedHeads):
         drawn = torch.Generator().manual_seed(self.seed)
         q, k = (x.double() * x.shape[-1] ** -0.25 for x in (q, k))
         parts = []
-        for _ in range(0, self.number, 256):  # F features at once would take gigabytes
-            W = torch.randn(min(256, self.number), q.shape[-1], generator=drawn).double()
+        for start in range(0, self.number, 256):  # F features at once would take gigabytes
+            rows = min(256, self.number - start)
+            W = torch.randn(rows, q.shape[-1], generator=drawn).double()
             a, b = (x @ W.mT - x.square().sum(-1, keepdim=True) / 2 for x in (q, k))
             tops = a.amax(-1, keepdim=True), b.amax(-1, keepdim=True)
             product = (a - tops[0]).exp() @ (b - tops[1]).exp().mT

@@ -25,7 +25,7 @@ from ..lib.tasks import (
 from . import random_codes
 
 TASK = "recall"
-NARROW = 4  # heads, of width 8
+NARROW, NARROWEST = 4, 8  # heads, of width 8 and 4
 SHOWN = ("softmax", "linear", "delta", "gated", "s6", "power")
 
 
@@ -136,7 +136,8 @@ def numbers() -> dict[str, str]:
     }
 
     narrow = {
-        f"narrow_{model.replace('-', '_')}": lambda model=model: with_range(share(model, NARROW))
+        f"{name}_{model.replace('-', '_')}": lambda of=(model, heads): with_range(share(*of))
+        for name, heads in (("narrow", NARROW), ("narrowest", NARROWEST))
         for model in ("linear", "delta", "delta-adds")
     }
 

@@ -48,8 +48,12 @@ def recall(name: str) -> Mean:
 
 def way(name: str) -> float:
     """The gain as a share of the way from no head looking back to exp. Raises NotMeasuredError."""
-    low, high = (measured(run, "gain").mean for run in (everywhere(), first_alone(SOME)))
-    return (gain(name).mean - low) / (high - low)
+    return (gain(name).mean - measured(everywhere(), "gain").mean) / lost()
+
+
+def lost() -> float:
+    """The gain that confining these heads too takes. Raises NotMeasuredError."""
+    return measured(first_alone(SOME), "gain").mean - measured(everywhere(), "gain").mean
 
 
 def features(name: str) -> int:
@@ -99,11 +103,11 @@ def figure(id: str = "far-weights") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**Weights fitted to the text carry recall; fixed and trained ones do not.** Gain "
-            f"after {HERE} tokens when only {SOME} heads look back, against the features of a "
-            "state that can give their weights on far tokens. *Best*: by the squared error, fitted "
-            "to each text, in the returning passage alone. Nothing is trained but the one point. "
-            "Bars: 95% intervals over the texts."
+            "**Fitted weights carry recall; low Taylor sums, random and trained features do not.** "
+            f"Gain after {HERE} tokens when only {SOME} heads look back, against the features of a "
+            "state that can give their weights on far tokens. Weights change in the returning "
+            "passage alone. *Best*: by the squared error in each text. Taylor, random: with the "
+            "sum of softmax. *Trained*: the model above, with all that it learned. Bars: 95%."
         ),
         alt=(
             "Gain against features on a logarithmic scale. The best weights of low rank rise from "
@@ -133,6 +137,7 @@ def numbers() -> dict[str, str]:
         f"{name.replace('-', '_')}_way": lambda name=name: percent(way(name)) for name in names
     }
     return in_words(
+        far_lost=lambda: f"{lost():.2f}",
         monomials_4=lambda: f"{features('polynomial-4'):,}",
         **shares,
     )
