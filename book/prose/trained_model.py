@@ -249,7 +249,7 @@ VERDICTS = {
         for name in ("taylor-2", "taylor-8", "random-256", "random-4096")
     ),
     "with equal weights nothing": lambda: far_weights.way("softened-even") < 0,
-    "The Taylor sum has the same features": lambda: every(
+    "The Taylor sum about zero has the same features": lambda: every(
         far_weights.features(f"taylor-{n}-passage") == far_weights.features(f"polynomial-{n}")
         for n in (2, 4)
     ),

@@ -107,7 +107,7 @@ def figure(id: str = "far-weights") -> Explorable | Missing:
             f"Gain after {HERE} tokens when only {SOME} heads look back, against the features of a "
             "state that can give their weights on far tokens. Weights change in the returning "
             "passage alone. *Best*: by the squared error in each text. Taylor, random: with the "
-            "sum of softmax. *Trained*: the model above, with all that it learned. Bars: 95%."
+            "sum of softmax. *Trained*: the student above. Bars: 95%."
         ),
         alt=(
             "Gain against features on a logarithmic scale. The best weights of low rank rise from "
