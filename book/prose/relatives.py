@@ -120,7 +120,7 @@ VERDICTS = {
             agree(pairs("recall", heads=heads), -1) for heads in (recall.NARROW, recall.NARROWEST)
         )
     ),
-    "But linear attention leads the delta rule there": lambda: every(
+    "But there linear attention leads the delta rule, with all three seeds": lambda: every(
         lead.agreeing == 3 and lead.mean > 0
         for lead in (
             tasks.lead("recall", "linear", "delta", heads=heads)
