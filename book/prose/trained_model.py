@@ -160,7 +160,7 @@ VERDICTS = {
         distances.far_recall("but-far").mean < -1
         and abs(distances.takes("but-far", HERE).mean) < 0.05
     ),
-    "For both the distance counts, not the position": lambda: (
+    "For 18.6 and 18.8 the distance counts, not the position": lambda: (
         distances.takes("but-here", HERE, "late").mean > 0.5
         and abs(distances.takes("but-far", HERE, "late").mean) < 0.1
     ),
