@@ -7,6 +7,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from lsa import GPTConfig
+from lsa.attention.counts import mode_flops
 from lsa.cost import tick_cost
 from lsa.layers import LAYERS, KVCache
 from tests.layers.layer_cases import CASES, D
@@ -113,6 +114,18 @@ def test_whole_chunks_cost_what_torch_counts(name):
         products, solver = 2 * C * C * K, masked * (K + V)
         told += 4 * H * (products - masked * K - solver)
     assert counter.get_total_flops() == told + 2 * T * projections
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name.startswith("window-state")])
+def test_a_window_with_a_state_costs_its_ticks_but_for_chunks_in_place_of_steps(name):
+    layer = CASES[name]()
+    slots, phi, width = layer.mix.first + layer.mix.window, layer.mix.phi, layer.head_width + 1
+    for late in (0, 1, 64, 65, 1000):
+        steps, chunks = (
+            mode_flops(mode, late, phi.n_features, width, 64) for mode in ("recurrent", "chunked")
+        )
+        ticks = sum(map(layer.tick_flops, range(1, slots + late + 1)))
+        assert layer.sequence_flops(slots + late) == ticks + layer.n_heads * (chunks - steps)
 
 
 @pytest.mark.parametrize("attention", LAYERS)
