@@ -12,11 +12,9 @@ The rule for stopping is fixed before the runs: every run makes the same number 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from lsa import GPT
@@ -24,7 +22,7 @@ from lsa import GPT
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.learning.shapes import NANO, SMOKE
 from .harness.learning.training import TABLES, Training, train_through
-from .recipes import NEAR
+from .recipes import NEAR, Projection, change_projections, token_shift
 
 BASE = {
     **NANO,  # no table of positions, unless a remedy adds one
@@ -59,8 +57,6 @@ CONTROLS: dict[str, dict[str, Any]] = {
     "shift alone": {"attention": "none", "meets": "token shift"},
 }
 SEEDS = (0, 1, 2)
-# x [B, T, D] to q, k, v.
-Projection = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
@@ -133,24 +129,7 @@ def rotation(model: GPT) -> None:
 
         return projected
 
-    _change(model, rotating)
-
-
-def shifted(x: Tensor) -> Tensor:
-    """Each token's first half of features replaced by those of the token before. x [B, T, D]."""
-    half = x.shape[-1] // 2
-    return torch.cat((F.pad(x[..., :half], (0, 0, 1, -1)), x[..., half:]), -1)
-
-
-def token_shift(model: GPT) -> None:
-    """Add RWKV's token shift to every layer (Peng et al., 2023, 3.1.1), in its simplest form."""
-    _change(model, lambda qkv: lambda x: qkv(shifted(x)))
-
-
-def _change(model: GPT, changed: Callable[[Projection], Projection]) -> None:
-    for block in model.blocks:
-        attention: Any = block.attn  # a MultiHead; so is no attention
-        attention.qkv = changed(attention.qkv)
+    change_projections(model, rotating)
 
 
 # Changes to how tokens of a fresh model interact.

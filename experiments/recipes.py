@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from lsa.gpt import GPT
 
@@ -26,6 +28,26 @@ from .harness.learning.weights import WEIGHTS, unpack_weights
 NEAR = -0.171875
 PAIR = ("softmax", "linear")  # the race's models whose weights are stored, for the first seed
 KEPT = (256, 1024, 4096)  # for further seeds only these contexts; at 16,384 a run takes hours
+# x [B, T, D] to q, k, v.
+Projection = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
+
+
+def shifted(x: Tensor) -> Tensor:
+    """Each token's first half of features replaced by those of the token before. x [B, T, D]."""
+    half = x.shape[-1] // 2
+    return torch.cat((F.pad(x[..., :half], (0, 0, 1, -1)), x[..., half:]), -1)
+
+
+def token_shift(model: GPT) -> None:
+    """Add RWKV's token shift to every layer (Peng et al., 2023, 3.1.1), in its simplest form."""
+    change_projections(model, lambda qkv: lambda x: qkv(shifted(x)))
+
+
+def change_projections(model: GPT, changed: Callable[[Projection], Projection]) -> None:
+    """Change how every layer forms q, k and v."""
+    for block in model.blocks:
+        attention: Any = block.attn  # a MultiHead; so is no attention
+        attention.qkv = changed(attention.qkv)
 
 
 def stored_models(contexts: Iterable[int], seeds: Iterable[int]) -> list[tuple[str, int, int]]:

@@ -26,7 +26,8 @@ def update_tokens(
 
     A span of `span` tokens is inside one document; documents are drawn in proportion to their
     length.
-    returns: arguments of `plant`, and the `share` of spans in which a passage comes again.
+    returns: arguments of `plant`, or with `often` of `recurring`, and the `share` of spans in which
+    a passage comes again.
     """
     rng = np.random.default_rng((seed, update))
     lengths = np.diff(split.starts) - span
@@ -40,9 +41,10 @@ def update_tokens(
         start = split.starts[document + 1] - span - (room[document] - place)
         pieces.append(split.tokens[start : start + span + 1])
     if returns is not None:
-        asked = {key: value for key, value in returns.items() if key != "share"}
+        asked = {key: returns[key] for key in ("passage", "nearest", "farthest")}
+        again = recurring if returns.get("often") else plant
         pieces = [
-            plant(piece, rng, **asked) if rng.random() < returns["share"] else piece
+            again(piece, rng, **asked) if rng.random() < returns["share"] else piece
             for piece in pieces
         ]
     return _cut(pieces, span, context)
@@ -65,6 +67,22 @@ def plant(
     start = int(rng.integers(len(piece) - distance - passage + 1))
     planted = piece.copy()
     planted[start + distance : start + distance + passage] = piece[start : start + passage]
+    return planted
+
+
+def recurring(
+    piece: np.ndarray, rng: np.random.Generator, *, passage: int, nearest: int, farthest: int
+) -> np.ndarray:
+    """A text whose first `passage` tokens come again and again, replacing the text there.
+
+    The first copy starts among these tokens. Distances are drawn as by `plant`.
+    """
+    if not passage <= nearest <= farthest:
+        raise ValueError(f"nearest: expected from {passage} to {farthest}, got {nearest}")
+    planted, start = piece.copy(), int(rng.integers(passage))
+    while start + passage <= len(piece):
+        planted[start : start + passage] = piece[:passage]
+        start += int(nearest * (farthest / nearest) ** rng.random())
     return planted
 
 
