@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments import copying_curriculum
-from experiments.harness.learning.batches import plant, update_tokens
+from experiments.harness.learning.batches import plant, recurring, update_tokens
 from experiments.harness.learning.prepared import Split
 from tests.experiments.command import performed
 
@@ -44,17 +44,44 @@ def test_a_quarter_of_the_spans_have_one_and_the_others_are_as_without():
     assert (targets[:, :-1] == with_them[:, 1:]).all()
 
 
+@given(seed=st.integers(0, 2**32), passage=st.integers(1, 8), room=st.integers(0, 30))
+def test_a_passage_comes_again_and_again(seed, passage, room):
+    nearest, farthest = passage + room // 3, passage + room
+    piece = np.arange(10 * farthest)
+    planted = recurring(
+        piece, np.random.default_rng(seed), passage=passage, nearest=nearest, farthest=farthest
+    )
+    starts = np.flatnonzero(planted == 0)
+    if starts[1] < passage:  # the text opens in front of the first copy
+        starts = starts[1:]
+    between = np.diff(starts)
+    assert starts[0] < passage and nearest <= between.min() and between.max() <= farthest
+    assert len(piece) - farthest - passage < starts[-1]
+    for start in starts:
+        piece[start : start + passage] = np.arange(passage)
+    assert (planted == piece).all()
+
+
 def test_the_plan_has_its_controls():
     plan = copying_curriculum.runs("cpu", smoke=False)
-    controls = [run.config["model"] for run in plan if not run.config["returns"]]
-    assert controls == 2 * list(copying_curriculum.CONTROLLED)
-    longest = copying_curriculum.BASE["context"] - copying_curriculum.BASE["passage"]
-    assert max(copying_curriculum.BASE["distances"]) <= longest
+    names = {run.name for run in plan}
+    for model in copying_curriculum.CONTROLLED:
+        for seed in copying_curriculum.SEEDS:
+            assert {
+                f"{model}-{text}-seed{seed}" for text in ("often", "novels", "unshifted")
+            } <= names
+    for run in plan:
+        config = run.config
+        farthest = max(config.get("last", config["distances"]))
+        assert farthest <= config.get("read", config["context"]) - config["passage"]
 
 
 @pytest.mark.parametrize("model", ["delta", "window and sum"])
 def test_a_run_keeps_what_it_was_asked(model, made_corpus, tmp_path):
     (one,) = performed(tmp_path, "copying_curriculum", f"model={model}")
-    tables, config = one["tables"], one["config"]
-    assert sorted(set(tables["again"]["update"])) == config["asked"]
-    assert len(tables["again"]["gain"]) == len(config["asked"]) * 5 * len(config["distances"])
+    again, config = one["tables"]["again"], one["config"]
+    *before, last = config["asked"]
+    asked = {(update, at) for update in before for at in config["distances"]}
+    asked |= {(last, at) for at in config["last"]}
+    assert {*zip(again["update"], again["distance"], strict=True)} == asked
+    assert len(again["gain"]) == 5 * len(asked)

@@ -8,8 +8,12 @@ from experiments.harness.learning.shapes import OPTIONS
 ATTENTION = {"model", "attention", "attention_options", "seed"}
 # The runs of a plan that are compared, how many they are, and the keys in which they differ.
 COMPARED = {
-    "copying curriculum": (copying_curriculum, 16, ATTENTION | {"returns"}),
-    "long race": (long_race, 6, ATTENTION),
+    "copying curriculum": (
+        copying_curriculum,
+        44,
+        ATTENTION | {"returns", "learning_rate", "meets"},
+    ),
+    "long race": (long_race, 7, ATTENTION),
     "scaling": (scaling, 6 * len(scaling.SIZES), {"size", "shape", "attention", "seed"}),
     "variants": (variants, None, {"attention", "seed", *OPTIONS}),
     **{
@@ -29,7 +33,9 @@ def test_runs_differ_in_what_is_compared_alone(name):
     found = [
         run.config
         for run in experiment.runs("cpu", smoke=False)
-        if run.name != "speed" and not {"rounds", "change"} & run.config.keys()
+        if run.name != "speed"
+        and "planted" not in run.name
+        and not {"rounds", "change"} & run.config.keys()
     ]
     if experiment is race:
         found = [config for config in found if config["context"] == int(name.split()[-1])]
