@@ -4,10 +4,10 @@ Models of the race's size learn to look back late or never, since in novels the 
 little. Here the novels reward it: in every window of 512 bytes the first 64 come again and again,
 after 64 to 192 bytes each time, replacing the text there. Each kind of memory is trained on the
 same text in the same order. Some store tokens: a cache of all (softmax), or a window of 128 and the
-first. Some store a sum: linear attention, Mamba-2's decay from the input, the gated delta rule. One
-has a window and a sum of all tokens that have left it. If no decay is learned, one head of two
-decays by half in four bytes, as in `race`. All have a token shift: half of the features of each
-token are those of the token before.
+first. Some store a sum: linear attention, Mamba-2's decay from the input, the delta rule with such
+a gate and without. One has a window and a sum of all tokens that have left it. If attention takes
+fixed decays, one head of two decays by half in four bytes, as in `race`. All have a token shift:
+half of the features of each token are those of the token before.
 
 Controls: the cache and the sum on novels as they are, and both without the shift. Runs named
 `planted` were the first design: windows of 4,224 bytes, in a quarter of which 64 bytes come again
@@ -39,6 +39,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "window": {"attention": "window", "attention_options": {**FAR, **SEEN}},
     "gate": {"attention": "gated", "attention_options": {}},
     "delta": {"attention": "delta", "attention_options": {"gated": True}},
+    "ungated delta": {"attention": "delta", "attention_options": {}},
     "window and sum": {"attention": "window-state", "attention_options": {**FAR, **SEEN}},
 }
 CONTROLLED = ("cache", "sum")
