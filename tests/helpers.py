@@ -17,6 +17,23 @@ def relative_rms(found, wanted):
     return (error / wanted.square().mean().sqrt().clamp_min(1e-300)).item()
 
 
+def recurrence(q, k, v, S, z, g=None, *, scale=None, eps=1e-6, normalize=True):
+    """o, S, z as the docstring of linear_attention reads, token by token.
+
+    g: log_decay, [H] or [B, T, H].
+    """
+    (B, T, H, K), o = q.shape, [v[:, :0]]
+    scale = K**-0.5 if scale is None else scale
+    a = torch.ones(B, T, H).to(q) if g is None else g.expand(B, T, H).exp()
+    for t in range(T):
+        S = a[:, t, :, None, None] * S + torch.einsum("bhk,bhv->bhkv", k[:, t], v[:, t])
+        z = a[:, t, :, None] * z + k[:, t]
+        num = torch.einsum("bhk,bhkv->bhv", q[:, t], S) * scale
+        den = (q[:, t] * z).sum(-1, keepdim=True) * scale + eps if normalize else 1.0
+        o.append((num / den).unsqueeze(1))
+    return torch.cat(o, 1), S, z
+
+
 def definition(q, k, v, S, z, *, scale, eps, normalize, feature_map, g=None):
     """reference.attention_mode in the public layout: o, S, z. g: log_decay, [B, T, H]."""
     phi = FEATURE_MAPS[feature_map]

@@ -104,23 +104,26 @@ def test_gradients_cross_a_split(p, cut, mode):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("decay", [None, (2,), (1, 5, 2)], ids=str)
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("mode", MODES)
-def test_first_and_second_derivatives(mode, normalize):
+def test_first_and_second_derivatives(mode, normalize, decay):
     """Of so few numbers that each can be moved: three chunks, of which one is not whole."""
     q, k, v, _ = draw(1, 5, 2, 2, 1)
     S, z = states(1, 2, 2, 1, torch.rand)
-    leaves = [x.requires_grad_() for x in (q, k, v, S, z)]
+    g = [-2 * torch.rand(decay, dtype=torch.float64)] if decay else []
+    leaves = [x.requires_grad_() for x in (q, k, v, S, z, *g)]
 
-    def call(q, k, v, S, z):
+    def call(q, k, v, S, z, g=None):
         o, state = linear_attention(
             q, k, v, mode=mode, chunk_size=2, normalize=normalize, feature_map="elu_plus_one",
-            initial_state=LinearState(S, z), return_state=True,
+            initial_state=LinearState(S, z), return_state=True, log_decay=g,
         )  # fmt: skip
         return o, *state
 
-    assert torch.autograd.gradcheck(call, leaves)
-    assert torch.autograd.gradgradcheck(call, leaves)
+    fast = {"fast_mode": decay is not None}  # along one direction
+    assert torch.autograd.gradcheck(call, leaves, **fast)
+    assert torch.autograd.gradgradcheck(call, leaves, **fast)
 
 
 @pytest.mark.parametrize("mode", MODES)
