@@ -17,6 +17,8 @@ from lsa.layers.power import PowerAttention
 from lsa.layers.rwkv import RWKVTimeMixing
 from lsa.layers.s4 import S4
 from lsa.layers.s4d import S4D
+from lsa.layers.window import WindowAttention
+from lsa.layers.window_state import WindowStateAttention
 from tests.examples import examples
 from tests.layers.layer_cases import CASES, LONGEST, THROUGH_FFT, D
 
@@ -249,6 +251,9 @@ LONG = {
     "s4d": (lambda: S4D(2, d_state=16), 1e-3),
     "s6": (lambda: S6(2, d_state=4, mode="tree", chunk_size=1000), 1e-5),
     "mamba": (lambda: Mamba(2, d_state=2, mode="tree", chunk_size=1000), 1e-5),
+    # In linear memory: the scores of all pairs would be 40 GB.
+    "window": (lambda: WindowAttention(2, 1, window=16), 1e-5),
+    "window-state": (lambda: WindowStateAttention(2, 1, window=16), 1e-5),
 }
 
 
