@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from lsa import GPTConfig
+from lsa import GPT, GPTConfig
 from lsa.attention.counts import mode_flops
 from lsa.cost import tick_cost
 from lsa.layers import LAYERS, KVCache
@@ -129,11 +129,12 @@ def test_a_window_with_a_state_costs_its_ticks_but_for_chunks_in_place_of_steps(
 
 
 @pytest.mark.parametrize("attention", LAYERS)
-def test_a_gpts_tick_costs_its_weights_and_its_layers(attention):
+def test_a_gpts_tick_costs_what_torch_counts_and_its_layers_states(attention):
     config = GPTConfig(17, 12, n_layer=2, n_head=3, d_model=D, attention=attention)
-    layer = config.attention_layer()
-    projections = sum(m.weight.numel() for m in layer.modules() if isinstance(m, nn.Linear))
-    weights = 2 * (projections + 8 * D * D) + 17 * D
+    layer, machine = config.attention_layer(), GPT(config).requires_grad_(False).machine()
+    state, _ = machine.prefill(machine.initial_state, torch.zeros(1, 6, dtype=torch.long))
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+        machine.step(state, torch.tensor([0]))
     cost = tick_cost(config, 6, itemsize=4)
-    assert cost.flops == 2 * weights + 2 * layer.tick_flops(7)
+    assert counter.get_total_flops() == cost.flops - 2 * elementwise(attention, layer, 7)
     assert cost.state == 2 * 4 * layer.state_numbers(7)
