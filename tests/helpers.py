@@ -1,6 +1,8 @@
-"""What tests of the operation share: bounds, errors, and the definition in float64."""
+"""What tests of the operation and of layers share: bounds, errors, definitions, counts."""
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 
 from lsa.attention import reference
 from lsa.attention.feature_maps import FEATURE_MAPS
@@ -15,6 +17,22 @@ def relative_rms(found, wanted):
     wanted = wanted.double()
     error = (found.double() - wanted).square().mean().sqrt()
     return (error / wanted.square().mean().sqrt().clamp_min(1e-300)).item()
+
+
+def counted(call):
+    """What a call returns, and its FLOPs by torch, which counts none of fused attention's."""
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+        found = call()
+    return found, counter.get_total_flops()
+
+
+def in_pieces(machine, x, cuts):
+    """The state after x, and all outputs, of a machine that reads x in pieces of these lengths."""
+    state, pieces = machine.initial_state, []
+    for piece in x.split(cuts, dim=1):
+        state, y = machine.prefill(state, piece)
+        pieces.append(y)
+    return state, torch.cat(pieces, 1)
 
 
 def recurrence(q, k, v, S, z, g=None, *, scale=None, eps=1e-6, normalize=True):
