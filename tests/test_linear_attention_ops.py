@@ -14,7 +14,7 @@ from lsa.attention.call import Call
 from lsa.attention.feature_maps import FEATURE_MAPS
 from lsa.attention.operator import attend, attend_operator, gradient_operator
 from tests.examples import examples
-from tests.helpers import RELATIVE, relative_rms
+from tests.helpers import OPERATOR_RULES, RELATIVE, relative_rms
 
 
 def draw(B, T, H, K, V, dtype=torch.float64, *, strided=False, seed=0):
@@ -155,9 +155,6 @@ def test_a_feature_map_inside_is_the_map_outside(name):
         torch.testing.assert_close(x, y)
 
 
-RULES = ("test_schema", "test_autograd_registration", "test_faketensor")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_operators_keep_torchs_rules(mode):
@@ -170,13 +167,13 @@ def test_operators_keep_torchs_rules(mode):
     with torch.no_grad():
         out = attend_operator(*call)
     # The last rule takes longest and is the same for every mode, which `test_compiles_whole` asks.
-    rules = (*RULES, "test_aot_dispatch_dynamic") if mode == "chunked" else RULES
+    slowest = ("test_aot_dispatch_dynamic",) if mode == "chunked" else ()
     for one, arguments in (
         (attend_operator, call),
         (attend_operator, plain),
         (gradient_operator, (*call, *out, do, None, None)),
     ):
-        torch.library.opcheck(one, arguments, test_utils=rules)
+        torch.library.opcheck(one, arguments, test_utils=(*OPERATOR_RULES, *slowest))
 
 
 # torch's own rules for forward mode are scripted, which torch itself has deprecated.

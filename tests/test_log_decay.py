@@ -11,10 +11,8 @@ from lsa import LinearState, linear_attention
 from lsa.attention import MODES
 from lsa.attention.operator import attend_operator, gradient_operator
 from tests.examples import examples
-from tests.helpers import recurrence, relative_rms
+from tests.helpers import OPERATOR_RULES, recurrence, relative_rms
 
-# All but the slowest of opcheck's, which has a compiler go through the body in plain torch.
-RULES = ("test_schema", "test_autograd_registration", "test_faketensor")
 modes = pytest.mark.parametrize("mode", MODES)
 
 
@@ -73,7 +71,7 @@ def test_the_operators_with_decay_are_the_definition(constant):
     inputs[3] = inputs[3].view(1, 1, -1) if constant else inputs[3]
     leaves = [x.requires_grad_() for x in (*inputs[:3], *state, inputs[3])]
     options = ("chunked", 4, True, 0.5, 1e-6, "elu_plus_one", True)
-    torch.library.opcheck(attend_operator, (*leaves, *options, False), test_utils=RULES)
+    torch.library.opcheck(attend_operator, (*leaves, *options, False), test_utils=OPERATOR_RULES)
     found = attend_operator(*leaves, *options, False)[:3]
     wanted = linear_attention(
         *leaves[:3], chunk_size=4, scale=0.5, feature_map="elu_plus_one", return_state=True,
@@ -94,7 +92,7 @@ def test_the_operators_with_decay_are_the_definition(constant):
         out = attend_operator(*leaves, *options, False)
     given = weights[0], None, None
     call = (*leaves, *options, True, *out, *given)
-    torch.library.opcheck(gradient_operator, call, test_utils=RULES)
+    torch.library.opcheck(gradient_operator, call, test_utils=OPERATOR_RULES)
 
 
 def test_numbers_that_nobody_can_see_are_not_looked_at():
