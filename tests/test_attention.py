@@ -1,4 +1,4 @@
-"""One function, three modes: against a float64 sum written as the definition reads."""
+"""One function, three modes: against a float64 recurrence written as the definition reads."""
 
 from unittest import mock
 
@@ -9,26 +9,12 @@ from hypothesis import strategies as st
 
 from lsa import LinearState, linear_attention, softmax_attention
 from lsa.attention import eager
-from lsa.attention.api import EPS, MODES
+from lsa.attention.api import MODES
 from lsa.attention.feature_maps import FEATURE_MAPS, elu_plus_one
-from tests.helpers import relative_rms
+from tests import helpers
+from tests.helpers import recurrence, relative_rms
 
-RELATIVE = {torch.float64: 1e-12, torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 3.3e-3}
-
-
-def definition(q, k, v, *, normalize, scale, eps, S, z):
-    """Token by token, head by head, nothing clever. All float64."""
-    B, T, H, _ = q.shape
-    rows = []
-    for i in range(T):
-        weights = scale * torch.einsum("bhk,bjhk->bhj", q[:, i], k[:, : i + 1])
-        num = torch.einsum("bhj,bjhv->bhv", weights, v[:, : i + 1])
-        num = num + scale * torch.einsum("bhk,bhkv->bhv", q[:, i], S)
-        den = weights.sum(-1) + scale * torch.einsum("bhk,bhk->bh", q[:, i], z)
-        rows.append(num / (den + eps).unsqueeze(-1) if normalize else num)
-    o = torch.stack(rows, 1) if rows else v.new_zeros(B, 0, H, v.shape[-1])
-    return o, S + torch.einsum("bjhk,bjhv->bhkv", k, v), z + k.sum(1)
-
+RELATIVE = {torch.float64: 1e-12, **helpers.RELATIVE}
 
 problems = st.fixed_dictionaries(
     {
@@ -44,6 +30,7 @@ problems = st.fixed_dictionaries(
         "dtype": st.sampled_from(list(RELATIVE)),
         "cached": st.sampled_from([1, 500, eager.CACHED]),
         "with_state": st.booleans(),
+        "decay": st.sampled_from(["none", "head", "token"]),
         "contiguous": st.booleans(),
         "seed": st.integers(0, 2**31 - 1),
     }
@@ -51,7 +38,7 @@ problems = st.fixed_dictionaries(
 
 
 def draw(p):
-    """Inputs in p's dtype, the same values in float64, and the initial state (float64)."""
+    """q, k, v in p's dtype, then the initial state and log_decay in float64."""
     eager.CACHED = p["cached"]
     g = torch.Generator().manual_seed(p["seed"])
     B, T, H, K, V = (p[letter] for letter in "BTHKV")
@@ -63,7 +50,9 @@ def draw(p):
     q, k, v = (x.to(p["dtype"]) for x in (q, k, v))
     S = torch.randn(B, H, K, V, generator=g).double() * p["with_state"]
     z = torch.rand(B, H, K, generator=g).double() * p["with_state"]
-    return (q, k, v), S, z
+    g = {"head": -2 * torch.rand(H, generator=g), "token": -2 * torch.rand(B, T, H, generator=g)}
+    g = g.get(p["decay"])
+    return (q, k, v), S, z, None if g is None else g.double()
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -75,25 +64,16 @@ def caches():
 
 @given(problems)
 def test_every_mode_is_the_definition(p):
-    (q, k, v), S, z = draw(p)
-    scale = p["K"] ** -0.5 if p["scale"] is None else p["scale"]
-    wanted = definition(
-        *(x.double() for x in (q, k, v)), normalize=p["normalize"], scale=scale, eps=EPS, S=S, z=z
-    )
-    state = LinearState(S.to(torch.float32), z.to(torch.float32)) if p["with_state"] else None
-    if p["dtype"] == torch.float64 and p["with_state"]:
-        state = LinearState(S, z)
+    qkv, S, z, g = draw(p)
+    options = {"normalize": p["normalize"], "scale": p["scale"]}
+    wanted = recurrence(*(x.double() for x in qkv), S, z, g, **options)
+    wide = torch.float64 if p["dtype"] == torch.float64 else torch.float32
     o, (S_end, z_end) = linear_attention(
-        q,
-        k,
-        v,
-        mode=p["mode"],
-        chunk_size=p["chunk_size"],
-        normalize=p["normalize"],
-        scale=p["scale"],
-        initial_state=state,
-        return_state=True,
-    )
+        *qkv, mode=p["mode"], chunk_size=p["chunk_size"], **options, return_state=True,
+        initial_state=LinearState(S.to(wide), z.to(wide)) if p["with_state"] else None,
+        log_decay=None if g is None else g.to(wide),
+    )  # fmt: skip
+    v = qkv[2]
     assert o.shape == v.shape
     assert o.dtype == v.dtype
     for found, exact in zip((o, S_end, z_end), wanted, strict=True):
@@ -102,7 +82,7 @@ def test_every_mode_is_the_definition(p):
 
 @given(problems)
 def test_softmax_is_its_definition(p):
-    (q, k, v), _, _ = draw({**p, "dtype": torch.float64})
+    (q, k, v), *_ = draw({**p, "dtype": torch.float64})
     T = p["T"]
     scores = torch.einsum("bihk,bjhk->bhij", q, k) * p["K"] ** -0.5
     future = torch.ones(T, T, dtype=torch.bool).triu(1)

@@ -37,7 +37,7 @@ from lsa.cost import (
     update_flops,
 )
 from lsa.gpt import gpt2_state_dict, next_token_loss
-from lsa.layers import LAYERS, make_layer
+from lsa.layers import LAYERS, make_layer, window_attention
 from lsa.sampling import choose
 from lsa.scans import scan, selective_scan
 from lsa.sequences import sample_by_walking
@@ -53,6 +53,7 @@ LOGITS = torch.zeros(1, 2, 8)
 model, m = GPT(TINY), GPT(TINY).machine()
 THREE = m.prefill(m.initial_state, P.expand(3, -1))[0]
 attend, softmax = (partial(call, q=q, k=q, v=q) for call in (linear_attention, softmax_attention))
+window = partial(window_attention, q, q, q, window=8)
 draw, pick = partial(sample, m, prompt=P, max_tokens=1), partial(choose, logits=LOGITS[0])
 loss = partial(next_token_loss, logits=LOGITS, targets=P)
 ones = torch.ones
@@ -112,6 +113,9 @@ ATTENTION = [
     *each(softmax, "scale", NAN, -1.0, 0.0, INF, "a", True, ones(2, 2), 1e-300, 1e300, HUGE),
     ("scale", partial(softmax_attention, q.double(), q.double(), q.double(), scale=0)),
     *each(softmax, "q", [1]),
+    *each(window, "window", 0, 2.0),
+    *each(window, "first", -1),
+    *each(window, "scale", 0),
     (r"k: expected q's length 3, got 5", partial(attend, k=ones(2, 5, 2, 4))),
     *[
         (expected, partial(call, **wrong))

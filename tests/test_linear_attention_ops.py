@@ -14,7 +14,7 @@ from lsa.attention.call import Call
 from lsa.attention.feature_maps import FEATURE_MAPS
 from lsa.attention.operator import attend, attend_operator, gradient_operator
 from tests.examples import examples
-from tests.helpers import RELATIVE, relative_rms
+from tests.helpers import OPERATOR_RULES, RELATIVE, relative_rms
 
 
 def draw(B, T, H, K, V, dtype=torch.float64, *, strided=False, seed=0):
@@ -104,23 +104,26 @@ def test_gradients_cross_a_split(p, cut, mode):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("decay", [None, (2,), (1, 5, 2)], ids=str)
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("mode", MODES)
-def test_first_and_second_derivatives(mode, normalize):
+def test_first_and_second_derivatives(mode, normalize, decay):
     """Of so few numbers that each can be moved: three chunks, of which one is not whole."""
     q, k, v, _ = draw(1, 5, 2, 2, 1)
     S, z = states(1, 2, 2, 1, torch.rand)
-    leaves = [x.requires_grad_() for x in (q, k, v, S, z)]
+    g = [-2 * torch.rand(decay, dtype=torch.float64)] if decay else []
+    leaves = [x.requires_grad_() for x in (q, k, v, S, z, *g)]
 
-    def call(q, k, v, S, z):
+    def call(q, k, v, S, z, g=None):
         o, state = linear_attention(
             q, k, v, mode=mode, chunk_size=2, normalize=normalize, feature_map="elu_plus_one",
-            initial_state=LinearState(S, z), return_state=True,
+            initial_state=LinearState(S, z), return_state=True, log_decay=g,
         )  # fmt: skip
         return o, *state
 
-    assert torch.autograd.gradcheck(call, leaves)
-    assert torch.autograd.gradgradcheck(call, leaves)
+    fast = {"fast_mode": decay is not None}  # along one direction
+    assert torch.autograd.gradcheck(call, leaves, **fast)
+    assert torch.autograd.gradgradcheck(call, leaves, **fast)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -152,9 +155,6 @@ def test_a_feature_map_inside_is_the_map_outside(name):
         torch.testing.assert_close(x, y)
 
 
-RULES = ("test_schema", "test_autograd_registration", "test_faketensor")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_operators_keep_torchs_rules(mode):
@@ -167,13 +167,13 @@ def test_operators_keep_torchs_rules(mode):
     with torch.no_grad():
         out = attend_operator(*call)
     # The last rule takes longest and is the same for every mode, which `test_compiles_whole` asks.
-    rules = (*RULES, "test_aot_dispatch_dynamic") if mode == "chunked" else RULES
+    slowest = ("test_aot_dispatch_dynamic",) if mode == "chunked" else ()
     for one, arguments in (
         (attend_operator, call),
         (attend_operator, plain),
         (gradient_operator, (*call, *out, do, None, None)),
     ):
-        torch.library.opcheck(one, arguments, test_utils=rules)
+        torch.library.opcheck(one, arguments, test_utils=(*OPERATOR_RULES, *slowest))
 
 
 # torch's own rules for forward mode are scripted, which torch itself has deprecated.

@@ -11,6 +11,7 @@ from lsa.layers.mixes import SoftmaxMix
 from lsa.llama import Llama, LlamaConfig, rotated
 from lsa.machines import state_bytes
 from tests.examples import examples
+from tests.helpers import in_pieces
 
 TINY = {
     "vocab_size": 11, "n_layer": 2, "n_head": 6, "n_kv_head": 3, "head_width": 4, "d_model": 16,
@@ -78,12 +79,7 @@ def test_a_token_reads_the_cache_and_copies_it_for_no_head(name):
 @given(cuts=st.lists(st.integers(0, 9), min_size=1, max_size=4))
 def test_pieces_are_the_whole(name, cuts):
     model, tokens = llama(name), torch.randint(11, (2, sum(cuts)))
-    machine = model.machine()
-    state, pieces = machine.initial_state, []
-    for piece in tokens.split(cuts, dim=1):
-        state, y = machine.prefill(state, piece)
-        pieces.append(y)
-    torch.testing.assert_close(torch.cat(pieces, 1), model(tokens))
+    torch.testing.assert_close(in_pieces(model.machine(), tokens, cuts)[1], model(tokens))
 
 
 @ways

@@ -1,16 +1,17 @@
 """The cost table of the chapter on state machines, against real machines ticking."""
 
+from functools import partial
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.flop_counter import FlopCounterMode
 
 from lsa.cost import MACHINES, machine_cost
 from lsa.layers import RNN, DeepRNN, KGram, LinearAttention, SoftmaxAttention, TaylorAttention
 from lsa.machines import state_bytes, tape
 from lsa.sequences import take_last
+from tests.helpers import counted
 
 D, H, DEGREE, K_GRAM = 12, 2, 4, 3
 
@@ -41,17 +42,10 @@ def test_machine_cost_is_what_ticking_costs(machine):
     running = built(machine)
     state = running.initial_state
     for t in range(1, 8):
-        x = torch.randn(1, D)
-        # The counter does not see inside the fused kernel.
-        with (
-            torch.no_grad(),
-            sdpa_kernel(SDPBackend.MATH),
-            FlopCounterMode(display=False) as counter,
-        ):
-            state, _ = running.step(state, x)
+        (state, _), flops = counted(partial(running.step, state, torch.randn(1, D)))
         cost = machine_cost(machine, t, D, n_heads=H, degree=DEGREE, k=K_GRAM)
         assert state_bytes(state) == cost.state
-        assert counter.get_total_flops() == cost.flops - not_counted(machine, t)
+        assert flops == cost.flops - not_counted(machine, t)
 
 
 @given(H=st.integers(1, 4), K=st.integers(1, 16), t=st.integers(1, 5000))
@@ -77,7 +71,6 @@ def test_a_layers_own_counts_and_its_projections_are_the_cost_of_its_machine(H, 
 def test_a_deep_machine_costs_the_sum_of_its_layers():
     torch.manual_seed(0)
     running, x = DeepRNN(D, 5).machine(), torch.randn(1, D)
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        state, _ = running.step(running.initial_state, x)
+    (state, _), flops = counted(partial(running.step, running.initial_state, x))
     cost = machine_cost("rnn state", 1, D)
-    assert (counter.get_total_flops(), state_bytes(state)) == (5 * cost.flops, 5 * cost.state)
+    assert (flops, state_bytes(state)) == (5 * cost.flops, 5 * cost.state)

@@ -9,6 +9,8 @@ import torch
 from experiments.__main__ import main
 from experiments.harness.core import record
 from experiments.harness.core.plan import Session
+from experiments.harness.core.weights import read_arrays, read_weights
+from lsa.gpt import GPT, gpt_config
 
 ORIGIN = {"commit": "0", "dirty": False, "started": "then", "seconds": 3.0}
 
@@ -34,6 +36,20 @@ def performed(tmp_path, experiment, *only):
     """The records of an experiment's small runs."""
     assert smoke(tmp_path, experiment, *(f"--only={one}" for one in only)) == 0
     return record.load(experiment, tmp_path / "out")
+
+
+def nano(attention="linear", options=None, **changes):
+    """A GPT of bytes without a table of positions, by default of the smallest size."""
+    torch.manual_seed(0)
+    shape = {"vocab_size": 256, "n_positions": None, "attention_options": options or {}}
+    return GPT(gpt_config("nano", attention=attention, **shape | changes))
+
+
+def with_arrays(tmp_path, experiment):
+    """The record of an experiment's one small run, and the arrays that it left beside it."""
+    (found,) = performed(tmp_path, experiment)
+    (path,) = record.paths(tmp_path / "out", experiment)
+    return found, read_arrays(read_weights(path, found))
 
 
 def gpu(out, *more):

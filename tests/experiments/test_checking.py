@@ -12,8 +12,6 @@ from experiments.__main__ import main
 from experiments.catalogue import EXPERIMENTS
 from experiments.harness.core import checking, code, provenance, record
 from experiments.harness.core.dictionary import dictionary
-from experiments.harness.learning.weights import WEIGHTS, pack_weights
-from lsa.gpt import GPT, GPTConfig
 
 STORED = record.RESULTS / "loss_curves" / "cpu-amd-epyc-2" / "nano-linear-256.json"
 
@@ -251,28 +249,6 @@ def test_a_folder_that_links_to_itself_is_one_line(tmp_path, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_weights_come_along_or_nothing_does(tmp_path, capsys):
-    new, out = tmp_path / "new", tmp_path / "out"
-    weights = put(new, record.sign(one())).with_suffix(WEIGHTS)
-    weights.write_bytes(b"zzz")
-    assert main(["collect", str(new), "--out", str(out)]) == 1
-    said = capsys.readouterr().err
-    assert "weights.npz: packed: expected" in said and said.count("\n") == 1
-    assert not list(out.rglob("*.*"))
-    weights.unlink()  # the result alone, and its weights later
-    assert main(["collect", str(new), "--out", str(out)]) == 0
-    whole = pack_weights(GPT(GPTConfig(n_layer=1, n_head=1, d_model=4, n_positions=4)))
-    weights.write_bytes(whole)
-    assert main(["collect", str(new), "--out", str(out)]) == 0
-    (brought,) = out.rglob(f"*{WEIGHTS}")
-    assert brought.read_bytes() == whole
-    # Those of another run of the same name do not.
-    brought.unlink()
-    put(new, record.sign(one(provenance__seconds=7.0)))
-    assert main(["collect", str(new), "--out", str(out)]) == 0
-    assert not list(out.rglob(f"*{WEIGHTS}"))
-
-
 def test_the_dictionary_is_made_of_what_experiments_declare():
     kept = (record.RESULTS / "README.md").read_text(encoding="utf-8")
     assert kept == dictionary(EXPERIMENTS), "run python -m experiments describe"
@@ -297,6 +273,7 @@ def test_an_experiments_code_is_what_it_imports():
     names = code.code_files(code.worktree(), "loss_curves", kernels=False)
     training = "experiments/harness/learning/training.py"
     assert {"experiments/loss_curves.py", training, "lsa/gpt.py", "lsa/layers/s4.py"} <= names
+    assert "lsa/attention/reference.py" in names  # which went unseen once
     assert not {"experiments/mode_speed.py", "experiments/harness/core/runner.py"} & names
     assert not any("triton" in name for name in names)
     assert "lsa/attention/triton/tiles.py" in code.code_files(

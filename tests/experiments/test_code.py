@@ -6,9 +6,8 @@ from functools import cache
 
 import pytest
 
-from experiments.__main__ import main
 from experiments.catalogue import EXPERIMENTS
-from experiments.harness.core import code, record
+from experiments.harness.core import code
 from experiments.harness.core.code import changes_since, code_files
 
 FILES = {
@@ -176,21 +175,6 @@ def test_a_flipped_sign_is_reported_in_each_package(package, monkeypatch):
 # Packages whose files have no sum, or are imported by no experiment. (The sums of the compiled
 # body are in C++.)
 NO_SUMS = {"experiments/harness", "lsa/attention/compiled", "lsa/parallel"}
-
-
-@pytest.mark.slow
-def test_a_flipped_sign_in_the_definition_is_told_by_the_command(monkeypatch, capsys):
-    """That of the reference went unseen once."""
-    files, path, flip = code._at("HEAD"), "lsa/attention/reference.py", Flip()
-    if files is None:
-        pytest.skip("no history here")
-    flipped = ast.unparse(flip.visit(ast.parse(files[path]))).encode()
-    monkeypatch.setattr(code, "worktree", lambda: {**files, path: flipped})
-    for name in ("_between", "_digest_today"):  # of the code as it was
-        monkeypatch.setattr(code, name, cache(getattr(code, name).__wrapped__))
-    assert main(["check", "--changes", str(record.RESULTS / "plateau")]) == 0
-    said = capsys.readouterr().out
-    assert flip.done and f"edits that no commit holds\n         {path}" in said
 
 
 def test_every_review_is_of_a_commit_and_gives_a_reason():

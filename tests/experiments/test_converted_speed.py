@@ -2,14 +2,13 @@
 
 import pytest
 import torch
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.flop_counter import FlopCounterMode
 
 from experiments import converted_speed
 from experiments.harness.bench.long_states import state_at
 from lsa.llama import Llama, LlamaConfig
 from lsa.machines import state_bytes
 from tests.experiments.command import performed
+from tests.helpers import counted
 
 HEADS = [(0, 2), (1, 5)]
 TENTH = {"n_layer": 3, "vocab_size": 4915}  # of SmolLM2-135M's layers and of its tokens
@@ -23,15 +22,10 @@ def model_of(way, **shape):
 
 
 def tick(model, position):
-    """FLOPs of a tick, counted by torch, and bytes of the state after it.
-
-    In plain operations: torch counts nothing in its fused attention on a CPU.
-    """
+    """FLOPs of a tick, counted by torch, and bytes of the state after it."""
     state, token = state_at(model, position), torch.zeros(1, dtype=torch.long)
-    plain = sdpa_kernel(SDPBackend.MATH)
-    with torch.no_grad(), plain, FlopCounterMode(display=False) as counter:
-        state, _ = model.machine().step(state, token)
-    return counter.get_total_flops(), state_bytes(state)
+    (state, _), flops = counted(lambda: model.machine().step(state, token))
+    return flops, state_bytes(state)
 
 
 @pytest.mark.parametrize("way", NO_FULL_HEADS)

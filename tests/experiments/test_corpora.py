@@ -184,35 +184,14 @@ def test_held_out_spans_are_fixed_and_spread():
         held_out_tokens(split, span=4096, context=16, spans=1)
 
 
-@pytest.mark.parametrize("how", ["cut", "zeroed", "starts", "moved", "older"])
-def test_a_spoiled_cache_is_prepared_again(made_corpus, capsys, monkeypatch, how):
-    whole = corpora.load_corpus("novels")
-    documents = [
-        (split, np.array(part.tokens[a:b]))
-        for split, part in whole.splits.items()
-        for a, b in zip(part.starts[:-1], part.starts[1:], strict=True)
-    ]
-    monkeypatch.setattr(corpora, "novels", lambda source: iter(documents))
-    file = made_corpus / "novels" / ("train-starts.npy" if how == "starts" else "train.npy")
-    if how == "moved":
-        np.save(made_corpus / "novels" / "train-starts.npy", np.array([0, 4999, 8000]))
-    elif how == "older":
-        (made_corpus / "novels" / STARTS_SUM).unlink()
-    else:
-        raw = file.read_bytes()
-        half = len(raw) // 2
-        file.write_bytes(raw[:half] + bytes(len(raw) - half) * (how == "zeroed"))
-    again = corpora.load_corpus("novels")
-    assert again.sha256 == whole.sha256
-    assert (again.splits["train"].tokens == documents_of(documents, "train")).all()
-    assert again.splits["train"].starts.tolist() == [0, 5000, 8000]
-    assert "not as it was written; prepared again" in capsys.readouterr().err
-    assert (made_corpus / "novels" / STARTS_SUM).is_file()
-
-
 @pytest.mark.parametrize(
     ("file", "contents"),
     [
+        ("train.npy", "cut"),
+        ("train.npy", "zeroed"),
+        ("train-starts.npy", "cut"),
+        ("train-starts.npy", np.array([0, 4999, 8000])),
+        (STARTS_SUM, "gone"),  # as in an older cache
         ("train.npy", np.int8),
         ("train.npy", np.array(3)),
         ("train-starts.npy", np.array(3)),
@@ -221,27 +200,45 @@ def test_a_spoiled_cache_is_prepared_again(made_corpus, capsys, monkeypatch, how
         ("train-starts.npy", np.float64),
         (TOKENS_SUM, b"\xff\xfe"),
         (STARTS_SUM, b"\xff\xfe"),
-        ("test.npy", None),
-        (TOKENS_SUM, None),
     ],
 )
-def test_an_odd_file_in_the_cache_is_no_corpus(made_corpus, capsys, monkeypatch, file, contents):
+def test_a_spoiled_cache_is_prepared_again(made_corpus, capsys, monkeypatch, file, contents):
     whole = corpora.load_corpus("novels")
-    parts = [(name, np.array(part.tokens)) for name, part in whole.splits.items()]
-    monkeypatch.setattr(corpora, "novels", lambda source: iter(parts))
+    documents = [
+        (split, np.array(part.tokens[a:b]))
+        for split, part in whole.splits.items()
+        for a, b in zip(part.starts[:-1], part.starts[1:], strict=True)
+    ]
+    monkeypatch.setattr(corpora, "novels", lambda source: iter(documents))
     place = made_corpus / "novels" / file
+    half = place.stat().st_size // 2
     if isinstance(contents, type):  # the same bytes, said to be something else
         contents = np.load(place).view(contents)
-    if contents is None:
+    if isinstance(contents, np.ndarray):
+        np.save(place, contents)
+    elif contents == "gone":
         place.unlink()
-        place.mkdir()
-        with pytest.raises(CorpusError, match=f"{file}: .*directory.*set LSA_CACHE"):
-            corpora.load_corpus("novels")
-        return
-    place.write_bytes(contents) if isinstance(contents, bytes) else np.save(place, contents)
+    else:
+        raw = place.read_bytes()[:half]
+        place.write_bytes({"cut": raw, "zeroed": raw + bytes(half)}.get(contents, contents))
     again = corpora.load_corpus("novels")
-    assert again.sha256 == whole.sha256 and again.splits["train"].tokens.dtype == np.uint8
+    train, written = again.splits["train"], [part for name, part in documents if name == "train"]
+    assert again.sha256 == whole.sha256
+    assert train.tokens.dtype == np.uint8 and (train.tokens == np.concatenate(written)).all()
+    assert train.starts.tolist() == [0, 5000, 8000]
     assert "not as it was written; prepared again" in capsys.readouterr().err
+    assert (made_corpus / "novels" / STARTS_SUM).is_file()
+
+
+@pytest.mark.parametrize("file", ["test.npy", TOKENS_SUM])
+def test_a_folder_in_the_cache_is_named(made_corpus, monkeypatch, file):
+    texts = [(split, np.zeros(9, np.uint8)) for split in ("train", "validation", "test")]
+    monkeypatch.setattr(corpora, "novels", lambda source: iter(texts))
+    place = made_corpus / "novels" / file
+    place.unlink()
+    place.mkdir()
+    with pytest.raises(CorpusError, match=f"{file}: .*directory.*set LSA_CACHE"):
+        corpora.load_corpus("novels")
 
 
 @pytest.mark.parametrize("cache", ["file", "file/below", "a" * 300, "full"])
@@ -276,10 +273,6 @@ def test_an_archive_that_cannot_be_read_is_one_line(small_novels, tmp_path):
             load_corpus(name, tmp_path / file, tmp_path / "cache")
     with pytest.raises(CorpusError, match="File name too long"):
         load_corpus("novels", tmp_path / ("a" * 300), tmp_path / "cache")
-
-
-def documents_of(documents, wanted):
-    return np.concatenate([tokens for split, tokens in documents if split == wanted])
 
 
 @pytest.mark.parametrize(

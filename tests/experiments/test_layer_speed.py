@@ -1,28 +1,23 @@
 """Every layer timed: ticks after a text that was read, and steps of training, in turns."""
 
-import pytest
-
 from experiments import layer_speed
 from tests.experiments.command import bare_session, performed
 
 LAYERS = ["softmax", "linear", "aft-full", "mamba"]
 
 
-@pytest.fixture
-def smoke(tmp_path):
-    """Performs the small plan and returns its records by name."""
-    return {one["name"]: one["tables"] for one in performed(tmp_path, "layer_speed")}
+def places(ticks):
+    return [*zip(ticks["position"], ticks["layer"], strict=True)]
 
 
-def test_ticks_and_updates_of_every_layer(smoke):
+def test_ticks_and_updates_of_every_layer(tmp_path):
+    smoke = {one["name"]: one["tables"] for one in performed(tmp_path, "layer_speed")}
     assert set(smoke) == {"tick-b1", "tick-b16", "update-16"}
     assert smoke["update-16"]["updates"]["layer"] == LAYERS
     one, many = smoke["tick-b1"]["ticks"], smoke["tick-b16"]["ticks"]
-    assert list(zip(one["position"], one["layer"], strict=True)) == [
-        (position, layer) for position in (1, 8) for layer in LAYERS
-    ]
+    assert places(one) == [(position, layer) for position in (1, 8) for layer in LAYERS]
     # At position 8 seven tokens were read, and two ticks followed: 9 keys and values of width 16.
-    sizes = dict(zip(zip(one["position"], one["layer"], strict=True), one["state"], strict=True))
+    sizes = dict(zip(places(one), one["state"], strict=True))
     assert sizes[8, "softmax"] == sizes[8, "aft-full"] == 2 * 9 * 16 * 4
     assert sizes[1, "linear"] == sizes[8, "linear"] == (16 * 4 + 16) * 4
     assert many["state"][0] == 16 * one["state"][0]
@@ -35,11 +30,5 @@ def test_what_would_not_fit_is_left_out(monkeypatch):
     found = layer_speed.updates({**config, "length": 16}, session).tables["updates"]
     assert found["layer"] == ["softmax", "linear", "mamba"]
     ticked = layer_speed.ticks({**config, "positions": [1, 9], "ticks": 2}, session)
-    at_9 = [
-        layer
-        for layer, position in zip(
-            ticked.tables["ticks"]["layer"], ticked.tables["ticks"]["position"], strict=True
-        )
-        if position == 9
-    ]
+    at_9 = [layer for position, layer in places(ticked.tables["ticks"]) if position == 9]
     assert at_9 == ["softmax", "linear", "mamba"]

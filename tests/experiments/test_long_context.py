@@ -8,7 +8,8 @@ from experiments.harness.core import record
 from experiments.harness.core.weights import WEIGHTS, describe_weights
 from experiments.harness.learning.weights import pack_weights
 from experiments.recipes import stored_models
-from lsa.gpt import GPT, gpt_config
+from lsa.gpt import GPT
+from tests.experiments.command import nano
 from tests.experiments.distilled import Copier
 from tests.experiments.test_checking import one, put
 
@@ -56,14 +57,7 @@ def test_it_reads_the_weights_that_the_race_left(tmp_path):
     config = next(run.config for run in long_context.runs("cpu", smoke=False))
     with pytest.raises(FileNotFoundError, match="experiments run race"):
         long_context.model_of(config, [tmp_path], torch.device("cpu"))
-    shape = gpt_config(
-        "nano",
-        vocab_size=256,
-        n_positions=None,
-        attention=config["attention"],
-        attention_options=config["attention_options"],
-    )
-    model = GPT(shape)
+    model = nano(config["attention"], config["attention_options"])
     packed = pack_weights(model)
     told = record.sign({**one(), "weights": describe_weights(packed)})
     weights = put(tmp_path, told, f"{config['trained']}.json", "race/cpu").with_suffix(WEIGHTS)
@@ -73,6 +67,6 @@ def test_it_reads_the_weights_that_the_race_left(tmp_path):
     assert len(sha256) == 64
     tokens = torch.randint(256, (1, 30))
     torch.testing.assert_close(found(tokens), model(tokens), atol=0.05, rtol=0.05)
-    weights.write_bytes(pack_weights(GPT(shape)))
+    weights.write_bytes(pack_weights(GPT(model.config)))
     with pytest.raises(record.RecordError, match="not the weights that the record describes"):
         long_context.model_of(config, [tmp_path], torch.device("cpu"))

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
 import torch
 
 from experiments import look_inside
-from experiments.harness.core import record
-from experiments.harness.core.weights import read_weights
 from experiments.harness.learning.returning import trained
 from experiments.look_inside import BASE, SMOKE, kept_weights, looks, packed_looks
-from tests.experiments.command import performed
+from tests.experiments.command import with_arrays
 
 NEAR = SMOKE["attention"]
 
@@ -29,12 +25,7 @@ def unpacked(arrays, T):
 
 @pytest.fixture
 def stored(made_corpus, tmp_path):
-    (found,) = performed(tmp_path, "look_inside")
-    (path,) = record.paths(tmp_path / "out", "look_inside")
-    packed = read_weights(path, found)
-    assert packed is not None
-    with np.load(io.BytesIO(packed)) as arrays:
-        return found, dict(arrays)
+    return with_arrays(tmp_path, "look_inside")
 
 
 def logits(tokens, heads):

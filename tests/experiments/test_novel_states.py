@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
 import torch
 
 from experiments import novel_states
-from experiments.harness.core import record
 from experiments.harness.core.plan import UsageError
-from experiments.harness.core.weights import read_weights
 from experiments.harness.learning.corpora import load_corpus
 from experiments.novel_states import runs, sums
 from experiments.recipes import model_of
-from tests.experiments.command import bare_session, performed, smoke
+from tests.experiments.command import bare_session, smoke, with_arrays
 
 [RUN] = runs("cpu", smoke=True)
 
@@ -34,13 +30,10 @@ def session(out, **changes):
 
 @pytest.mark.slow
 def test_what_is_stored_is_the_machines_state_and_answer(out, tmp_path):
-    [found] = performed(tmp_path, "novel_states")
-    [path] = record.paths(out, "novel_states")
-    packed = read_weights(path, found)
-    assert packed is not None
+    found, arrays = with_arrays(tmp_path, "novel_states")
     text = torch.from_numpy(load_corpus("novels").splits["test"].tokens[:100].astype("int64"))
     model, _ = model_of(RUN.config, [out], torch.device("cpu"))
-    with np.load(io.BytesIO(packed)) as arrays, torch.no_grad():
+    with torch.no_grad():
         machine = model.double().machine()
         state, logits = machine.prefill(machine.initial_state, text[None])
         np.testing.assert_allclose(arrays["logits"], logits[0, -1], atol=1e-5)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from experiments import plateau
-from lsa import GPT, gpt_config
+from tests.experiments.command import nano
 
 
 def test_a_remedy_changes_what_it_names_and_nothing_else():
@@ -21,11 +21,6 @@ def test_a_remedy_changes_what_it_names_and_nothing_else():
         assert {**runs[name], "attention": "softmax"} == of_softmax
 
 
-def model_of(attention, **overrides):
-    torch.manual_seed(0)
-    return GPT(gpt_config("nano", vocab_size=256, attention=attention, **overrides))
-
-
 @pytest.mark.parametrize("attention", ["softmax", "linear", "none"])
 @pytest.mark.parametrize("meets", plateau.MEETS)
 def test_tokens_meet_otherwise_and_never_the_future(meets, attention):
@@ -33,7 +28,7 @@ def test_tokens_meet_otherwise_and_never_the_future(meets, attention):
     other = tokens.clone()
     other[:, 20:] = (other[:, 20:] + 1) % 256
     n_positions = 64 if meets == "sinusoids" else None
-    model = model_of(attention, n_positions=n_positions)
+    model = nano(attention, n_positions=n_positions)
     before = model(tokens)
     plateau.MEETS[meets](model)
     after = model(tokens)
@@ -51,7 +46,7 @@ def test_products_of_rotated_vectors_know_their_distance():
 
 
 def test_sinusoids_are_as_large_as_what_was_drawn_and_tell_positions_apart():
-    model = model_of("linear", n_positions=1024)
+    model = nano("linear", n_positions=1024)
     drawn = model.wpe.weight.detach().clone()
     plateau.sinusoids(model)
     size = model.wpe.weight.detach().square().mean().sqrt()

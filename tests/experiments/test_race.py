@@ -10,16 +10,11 @@ from hypothesis import strategies as st
 from experiments import race
 from experiments.harness.learning import probes, weights
 from experiments.harness.learning.corpora import load_corpus
-from lsa.gpt import GPT, gpt_config
-from tests.experiments.command import performed
-
-NANO = {"vocab_size": 256, "n_positions": None, "n_layer": 2, "n_head": 2, "d_model": 16}
+from tests.experiments.command import nano, performed
 
 
 def model(attention="linear", **options):
-    torch.manual_seed(0)
-    shape = gpt_config("nano", **NANO, attention=attention, attention_options=options)
-    return GPT(shape)
+    return nano(attention, options, n_layer=2, n_head=2, d_model=16)
 
 
 def test_every_model_is_timed_in_turn(made_corpus, tmp_path):

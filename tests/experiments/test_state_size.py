@@ -8,8 +8,7 @@ import torch
 from experiments import state_size
 from experiments.harness.learning import probes
 from experiments.harness.learning.corpora import load_corpus
-from lsa.gpt import GPT, gpt_config
-from tests.experiments.command import performed
+from tests.experiments.command import nano, performed
 
 NAMED = {"weights", "heads", "change", "seed", "shape", "attention", "attention_options"}
 CPU = torch.device("cpu")
@@ -55,14 +54,7 @@ def test_a_run_keeps_its_curve_its_size_and_how_many_tokens_it_weighs(
 @pytest.mark.parametrize("attention", ["softmax", "linear", "taylor", "power"])
 def test_equal_scores_weigh_every_token_alike(attention, made_corpus):
     """With keys of zero, or no terms of the sum but the first, weights are known beforehand."""
-    torch.manual_seed(0)
-    options = {"log_decay": [-1.0, 0.0]}
-    model = GPT(
-        gpt_config(
-            "nano", vocab_size=256, n_positions=None, n_layer=1, d_model=16, attention=attention,
-            attention_options=options,
-        )
-    )  # fmt: skip
+    model = nano(attention, {"log_decay": [-1.0, 0.0]}, n_layer=1, d_model=16)
     with torch.no_grad():
         model.h[0].attn.c_attn.weight[:32] = 0
         model.h[0].attn.c_attn.bias[:32] = 1
@@ -85,7 +77,7 @@ def test_a_head_that_weighs_one_token_moves_all_others(made_corpus):
         def forward(self, x):
             return x
 
-    model = GPT(gpt_config("nano", vocab_size=256, n_positions=None, n_layer=1, d_model=16))
+    model = nano("softmax", n_layer=1, d_model=16)
     model.h[0].attn = Last()
     (row,) = probes.attended(model, load_corpus("novels"), context=32, device=CPU)
     assert row["effective"] == pytest.approx(1)
@@ -95,8 +87,5 @@ def test_a_head_that_weighs_one_token_moves_all_others(made_corpus):
 def test_nothing_is_said_of_weights_that_may_be_negative(made_corpus):
     options = {"feature_map": "identity"}
     for attention, given in (("linear", options), ("none", {})):
-        shape = gpt_config(
-            "nano", vocab_size=256, n_positions=None, n_layer=1, d_model=16,
-            attention=attention, attention_options=given,
-        )  # fmt: skip
-        assert probes.attended(GPT(shape), load_corpus("novels"), context=32, device=CPU) == []
+        model = nano(attention, given, n_layer=1, d_model=16)
+        assert probes.attended(model, load_corpus("novels"), context=32, device=CPU) == []

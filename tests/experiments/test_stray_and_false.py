@@ -1,6 +1,5 @@
 """What lies beside records and is none, weights that are not a run's, records that contradict."""
 
-import io
 import json
 import os
 import subprocess
@@ -15,22 +14,20 @@ from experiments.catalogue import EXPERIMENTS
 from experiments.harness.core import checking, code, lease, provenance, record, runner
 from experiments.harness.core.collect import collect
 from experiments.harness.core.files import LONGEST, one_line
-from experiments.harness.core.weights import WEIGHTS, describe_weights
+from experiments.harness.core.weights import WEIGHTS, describe_weights, pack_arrays
 from tests.experiments.command import smoke
 from tests.experiments.test_checking import check, one, put
 
 
-def packed(**arrays):
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **(arrays or {"w": np.ones((2, 3), np.float32)}))
-    return buffer.getvalue()
+def packed(w=None):
+    return pack_arrays({"w": np.ones((2, 3), np.float32) if w is None else w})
 
 
-def with_weights(folder, found=None, weights=None):
-    """A record that describes its weights, and these or others beside it."""
+def with_weights(folder, found=None):
+    """A record that describes its weights, or another, and these weights beside it."""
     described = {**one(), "weights": describe_weights(packed())}
     path = put(folder, record.sign(found or described))
-    path.with_suffix(WEIGHTS).write_bytes(packed() if weights is None else weights)
+    path.with_suffix(WEIGHTS).write_bytes(packed())
     return path
 
 
@@ -90,11 +87,11 @@ def test_weights_are_those_of_their_run(tmp_path, capsys, weights, message):
     assert check(tmp_path / "found", capsys)[0] == 0
     path.with_suffix(WEIGHTS).write_bytes(weights)
     for verb in ("check", "collect"):
-        assert main(
-            [verb, str(tmp_path / "found"), *(["--out", str(tmp_path)] * (verb != "check"))]
-        )
+        out = ["--out", str(tmp_path / "home")] if verb == "collect" else []
+        assert main([verb, str(tmp_path / "found"), *out])
         said = capsys.readouterr().err
         assert message in said and said.count("\n") == 1
+    assert not [*(tmp_path / "home").rglob("*.*")]
     # A lease brings the record home, and names what it leaves out.
     archive, left = lease.pack(tmp_path / "found")
     assert len(left) == 1 and message in left[0]
@@ -133,11 +130,15 @@ def test_weights_without_a_record_or_a_description_are_told(tmp_path, capsys):
 
 
 def test_collected_weights_are_described(tmp_path):
-    """A run of earlier code describes none."""
+    """A run of earlier code describes none. Those of another run of the same name stay away."""
     with_weights(tmp_path / "new", found=one())
     collect(EXPERIMENTS, tmp_path / "new", tmp_path / "home")
     (path,) = record.paths(tmp_path / "home")
     assert record.read(path)["weights"] == describe_weights(packed())
+    path.with_suffix(WEIGHTS).unlink()
+    with_weights(tmp_path / "new", found=one(provenance__seconds=7.0))
+    collect(EXPERIMENTS, tmp_path / "new", tmp_path / "home")
+    assert not path.with_suffix(WEIGHTS).exists()
 
 
 @pytest.mark.parametrize("size", [200 * 2**30, 2**27])

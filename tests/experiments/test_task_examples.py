@@ -1,19 +1,14 @@
 """Stored answers are those of the model, and stored keys those that its layer writes and reads."""
 
-import io
-
-import numpy as np
 import pytest
 import torch
 
 from experiments import made_up_tasks, task_examples
-from experiments.harness.core import record
-from experiments.harness.core.weights import read_weights
 from experiments.harness.learning.task_training import task_model
 from experiments.harness.learning.tasks import draw
 from experiments.task_examples import LAYERS, TASKS, keys
 from lsa import linear_attention
-from tests.experiments.command import performed
+from tests.experiments.command import with_arrays
 
 
 def test_models_are_those_of_the_made_up_tasks():
@@ -30,8 +25,7 @@ def test_models_are_those_of_the_made_up_tasks():
 
 
 def test_a_run_keeps_answers_and_keys(tmp_path):
-    (found,) = performed(tmp_path, "task_examples")
-    (path,) = record.paths(tmp_path / "out", "task_examples")
+    found, arrays = with_arrays(tmp_path, "task_examples")
     config, texts = found["config"], found["tables"]["texts"]
     length, pairs = config["case"]["length"], config["case"]["pairs"]
     n = config["texts"]
@@ -45,12 +39,9 @@ def test_a_run_keeps_answers_and_keys(tmp_path):
             wanted[token] = texts["token"][i + 1]
         elif asked[i]:
             assert texts["wanted"][i] == wanted[token]
-    packed = read_weights(path, found)
-    assert packed is not None
-    with np.load(io.BytesIO(packed)) as arrays:
-        assert {name: one.shape for name, one in arrays.items()} == dict.fromkeys(
-            "qk", (config["cases"][-1]["pairs"], config["d_model"])
-        )
+    assert {name: one.shape for name, one in arrays.items()} == dict.fromkeys(
+        "qk", (config["cases"][-1]["pairs"], config["d_model"])
+    )
 
 
 @pytest.mark.parametrize("layer", LAYERS)

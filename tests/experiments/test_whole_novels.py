@@ -5,16 +5,11 @@ import torch
 import torch.nn.functional as F
 
 from experiments import race, whole_novels
-from lsa.gpt import GPT, gpt_config
+from tests.experiments.command import nano
 
 
 def model(attention):
-    torch.manual_seed(0)
-    options = {"log_decay": [race.NEAR, 0.0]}
-    shape = gpt_config(
-        "nano", vocab_size=256, n_positions=None, attention=attention, attention_options=options
-    )
-    return GPT(shape).double()
+    return nano(attention, {"log_decay": [race.NEAR, 0.0]}).double()
 
 
 def losses(model, tokens):

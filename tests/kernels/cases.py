@@ -22,6 +22,24 @@ def draw(B, T, H, K, V, dtype, *, device="cpu", feature_map="identity", contiguo
     return [x.to(dtype) for x in (q, k, v, do)]
 
 
+def empty_call(
+    B, T, H, K, dtype, *, device, normalize=True, feature_map="elu_plus_one", states=False,
+    decay=False,
+):  # fmt: skip
+    """A call without numbers, and the gradients that come back. states: given at both ends."""
+    q, k, v, do = (torch.empty(B, T, H, K, dtype=dtype, device=device) for _ in range(4))
+    S, dS, z, dz = (
+        torch.empty(B, H, K, *more, device=device) if states else None
+        for more in ((K,), (K,), (), ())
+    )
+    g = torch.empty(B, T, H, device=device) if decay else None
+    call = Call(
+        q, k, v, S, z, g, scale=K**-0.5, normalize=normalize, feature_map=feature_map,
+        with_z=states, with_dg=decay,
+    )  # fmt: skip
+    return call, (do, dS, dz)
+
+
 def errors(
     mode, inputs, *, normalize, feature_map, first, last, scale=None, eps=1e-6, decay=None,
     **options,

@@ -165,43 +165,32 @@ def fading(T, strongest, constant=False, H=1):
 
 
 @pytest.mark.parametrize(
-    ("T", "K", "V", "dtype", "kind", "strongest"),
+    ("mode", "T", "K", "V", "dtype", "kind", "strongest"),
     [
-        (70, 24, 40, torch.float32, KINDS[0], 0.3),
-        (70, 24, 40, torch.float32, KINDS[2], 30.0),
-        (1, 16, 16, torch.float32, (True, "identity", True, False), 0.3),
-        (70, 24, 40, torch.float16, KINDS[0], 0.3),
-        (150, 64, 64, torch.bfloat16, (True, "softplus", True, True), 0.5),
-        (150, 64, 64, torch.bfloat16, KINDS[1], 0.05),
-        (17, 160, 160, torch.bfloat16, KINDS[0], 0.3),
-        (33, 33, 100, torch.bfloat16, (False, "identity", False, False), 0.01),
+        ("chunked", 70, 24, 40, torch.float32, KINDS[0], 0.3),
+        ("chunked", 70, 24, 40, torch.float32, KINDS[2], 30.0),
+        ("chunked", 1, 16, 16, torch.float32, (True, "identity", True, False), 0.3),
+        ("chunked", 70, 24, 40, torch.float16, KINDS[0], 0.3),
+        ("chunked", 150, 64, 64, torch.bfloat16, (True, "softplus", True, True), 0.5),
+        ("chunked", 150, 64, 64, torch.bfloat16, KINDS[1], 0.05),
+        # What rounding R leaves would take dg to 3.4e-3 at 160 features.
+        ("chunked", 17, 160, 160, torch.bfloat16, KINDS[0], 0.3),
+        ("chunked", 33, 33, 100, torch.bfloat16, (False, "identity", False, False), 0.01),
+        ("attention", 70, 24, 40, torch.float32, KINDS[0], 0.3),
+        ("attention", 70, 24, 40, torch.float32, KINDS[2], 30.0),
+        ("attention", 1, 24, 40, torch.float32, (True, "identity", True, False), 0.3),
+        ("attention", 133, 24, 40, torch.float16, KINDS[0], 0.05),
+        ("attention", 140, 24, 40, torch.bfloat16, (True, "softplus", True, True), 0.05),
+        ("attention", 70, 24, 40, torch.bfloat16, (False, "elu_plus_one", False, True), 0.3),
+        # Past 64 tokens dg is formed from more than one state.
+        ("recurrent", 65, 16, 16, torch.float32, KINDS[0], 0.05),
+        ("recurrent", 5, 24, 40, torch.float32, KINDS[2], 3.0),
+        ("recurrent", 1, 24, 40, torch.float32, (True, "identity", True, False), 0.3),
+        ("recurrent", 6, 24, 40, torch.bfloat16, (False, "identity", False, True), 0.3),
     ],
 )
-def test_decay_by_token(T, K, V, dtype, kind, strongest):
-    """What rounding R leaves would take dg to 3.4e-3 at 160 features."""
+def test_decay_by_token(mode, T, K, V, dtype, kind, strongest):
     inputs = draw(1, T, 1, K, V, dtype, feature_map=kind[1])
-    check("chunked", inputs, kind, decay=fading(T, strongest))
-
-
-@pytest.mark.parametrize(
-    ("mode", "T", "dtype", "kind", "strongest"),
-    [
-        ("attention", 70, torch.float32, KINDS[0], 0.3),
-        ("attention", 70, torch.float32, KINDS[2], 30.0),
-        ("attention", 1, torch.float32, (True, "identity", True, False), 0.3),
-        ("attention", 133, torch.float16, KINDS[0], 0.05),
-        ("attention", 140, torch.bfloat16, (True, "softplus", True, True), 0.05),
-        ("attention", 70, torch.bfloat16, (False, "elu_plus_one", False, True), 0.3),
-        ("recurrent", 65, torch.float32, KINDS[0], 0.05),
-        ("recurrent", 5, torch.float32, KINDS[2], 3.0),
-        ("recurrent", 1, torch.float32, (True, "identity", True, False), 0.3),
-        ("recurrent", 6, torch.bfloat16, (False, "identity", False, True), 0.3),
-    ],
-)
-def test_decay_in_the_other_modes(mode, T, dtype, kind, strongest):
-    """Past 64 tokens dg is formed from more than one state."""
-    widths = (16, 16) if T > 64 and mode == "recurrent" else (24, 40)
-    inputs = draw(1, T, 1, *widths, dtype, feature_map=kind[1])
     check(mode, inputs, kind, decay=fading(T, strongest))
 
 

@@ -40,17 +40,9 @@ def test_strided_inputs():
     assert not any(inputs[i].is_contiguous() for i in (0, 1, 3, 4, 5))
     check(inputs)
     # Rows that lie whole but not one after the other, as slices of a projection do.
-    wide = draw(1, 7, 12, 8, torch.float32)
-    wide[:2] = (x[..., 3:9] for x in wide[:2])
-    wide[2], wide[5], wide[6], wide[7] = (
-        wide[2][:6],
-        wide[5][..., :6],
-        wide[6][:, :6],
-        wide[7][:, :6],
-    )
-    wide[3], wide[4] = wide[3][..., 1:6], wide[4][..., 2:7]
-    wide[2], wide[6], wide[7] = wide[2][:, :5], wide[6][..., :5], wide[7][..., :5]
-    check(wide, "zoh")
+    u, delta, A, b, c, dy, h, dh = draw(1, 7, 12, 8, torch.float32)
+    tokens = u[..., 3:9], delta[..., 3:9], A[:6, :5], b[..., 1:6], c[..., 2:7], dy[..., :6]
+    check([*tokens, h[:, :6, :5], dh[:, :6, :5]], "zoh")
 
 
 @pytest.mark.parametrize("decay", [1e-5, 0.3])

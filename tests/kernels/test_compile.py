@@ -17,32 +17,17 @@ from lsa.attention.triton.chunked import passes as chunked
 from lsa.attention.triton.tuning.gpu import AMPERE, HOPPER, planned_for
 from lsa.attention.triton.tuning.plan import plan_of
 from lsa.attention.triton.tuning.segments import Pass, segments
+from tests.kernels.cases import empty_call
 
 MOST_SHARED = {80: 163 * 1024, 90: 227 * 1024}
 PRODUCTS = ("sums", "forward", "dq", "dkv", "one_pass", "tile")
 SERIALISED = "C7515"
 
 
-def launches(
-    mode, B, T, H, K, *, dtype=torch.bfloat16, normalize=True, feature_map="elu_plus_one",
-    states=False, decay=False,
-):  # fmt: skip
-    """What one call and its gradient launch, without making them. states: given at both ends."""
-    q, k, v, do = (torch.empty(B, T, H, K, dtype=dtype, device="meta") for _ in range(4))
-    S, dS, z, dz = (
-        torch.empty(B, H, K, *more, device="meta") if states else None
-        for more in ((K,), (K,), (), ())
-    )
-    g = torch.empty(B, T, H, device="meta") if decay else None
-    problem = Call(
-        q, k, v, S, z, g, scale=K**-0.5, normalize=normalize, feature_map=feature_map,
-        with_z=states, with_dg=decay,
-    )  # fmt: skip
-
-    def call():
-        mode.backward(problem, mode.forward(problem), do, dS, dz)
-
-    return record_launches(call)
+def launches(mode, *sizes, dtype=torch.bfloat16, **options):
+    """What one call and its gradient launch, without making them. options: of `empty_call`."""
+    problem, given = empty_call(*sizes, dtype, device="meta", **options)
+    return record_launches(lambda: mode.backward(problem, mode.forward(problem), *given))
 
 
 def check(launched: Launched, arch: int):
@@ -115,21 +100,14 @@ def test_the_sum_alone_of_narrow_heads(mapped):
         check(launched, 90)
 
 
-@pytest.mark.parametrize(
-    ("mode", "dtype", "gpu"),
-    [
-        (chunked, torch.float16, AMPERE),
-        (chunked, torch.float32, AMPERE),
-    ],
-    ids=["chunked-float16-sm_80", "chunked-float32-sm_80"],
-)
-def test_the_widest_heads_fit_with_a_map_and_states_at_both_ends(mode, dtype, gpu):
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+def test_the_widest_heads_fit_with_a_map_and_states_at_both_ends(dtype):
     """The less memory a multiprocessor has the sooner it is full; in bf16 Hopper's tiles are."""
-    with planned_for(gpu):
-        made = launches(mode, 8, 1024, 32, 256, dtype=dtype, feature_map="softplus", states=True)
-    arch = 90 if gpu is HOPPER else 80
+    options = {"dtype": dtype, "feature_map": "softplus", "states": True}
+    with planned_for(AMPERE):
+        made = launches(chunked, 8, 1024, 32, 256, **options)
     for launched in made:
-        assert build(launched, arch).shared <= MOST_SHARED[arch], launched.name
+        assert build(launched, 80).shared <= MOST_SHARED[80], launched.name
 
 
 @pytest.mark.parametrize("mode", [attention, recurrent], ids=lambda m: m.__name__)

@@ -21,12 +21,12 @@ from triton.runtime import JITFunction, driver
 
 from experiments.harness.bench.compiling import record_launches
 from lsa import compat, operators
-from lsa.attention.call import Call
 from lsa.attention.triton import attention, recurrent
 from lsa.attention.triton.chunked import passes as chunked
 from lsa.attention.triton.chunked import sums as segment_sums
 from lsa.compat import Remembered, remember_launches
 from lsa.scans.kernels import selective
+from tests.kernels.cases import empty_call
 
 PACKAGES = "lsa.attention.triton", "lsa.scans.kernels"
 KERNELS = {
@@ -103,17 +103,10 @@ def launch_twice(gpu, call, monkeypatch):
     return seen
 
 
-def attention_call(mode, dtype, normalize, feature_map, states, decay, B=2, T=700, H=1, K=48):
-    q, k, v, do = (torch.empty(B, T, H, K, dtype=dtype) for _ in range(4))
-    S, dS = (torch.empty(B, H, K, K) if states else None for _ in range(2))
-    z, dz = (torch.empty(B, H, K) if states else None for _ in range(2))
-    g = torch.empty(B, T, H) if decay else None
-    problem = Call(
-        q, k, v, S, z, g, scale=K**-0.5, normalize=normalize, feature_map=feature_map,
-        with_z=states, with_dg=decay,
-    )  # fmt: skip
+def attention_call(mode, dtype, **options):
+    problem, given = empty_call(2, 700, 1, 48, dtype, device="cpu", **options)
     cut = {"cut": (6, 128)} if mode is chunked else {}
-    return lambda: mode.backward(problem, mode.forward(problem, **cut), do, dS, dz, **cut)
+    return lambda: mode.backward(problem, mode.forward(problem, **cut), *given, **cut)
 
 
 def scan_call(dtype, states):
@@ -132,14 +125,15 @@ def scan_call(dtype, states):
 
 def test_every_launch_is_the_binders(gpu, monkeypatch):
     seen = set()
-    variants = list(itertools.product(("identity", "softplus"), *3 * [(False, True)]))
-    for mode, dtype, (feature_map, *flags) in itertools.product(
-        (attention, recurrent, chunked), (torch.bfloat16, torch.float32), variants
-    ):
-        normalize, states, decay = flags
-        call = attention_call(mode, dtype, normalize, feature_map, states, decay)
-        again = launch_twice(gpu, call, monkeypatch)
-        assert len(again) > 3 or (mode is chunked and not normalize and not decay)
+    names = ("feature_map", "normalize", "states", "decay")
+    for mode, dtype, *values in itertools.product(
+        (attention, recurrent, chunked), (torch.bfloat16, torch.float32),
+        ("identity", "softplus"), *3 * [(False, True)],
+    ):  # fmt: skip
+        options = dict(zip(names, values, strict=True))
+        again = launch_twice(gpu, attention_call(mode, dtype, **options), monkeypatch)
+        plain = not options["normalize"] and not options["decay"]
+        assert len(again) > 3 or (mode is chunked and plain)
         seen.update(again)
     for dtype, states in itertools.product((torch.bfloat16, torch.float32), (False, True)):
         seen.update(launch_twice(gpu, scan_call(dtype, states), monkeypatch))

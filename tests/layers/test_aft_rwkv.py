@@ -15,50 +15,31 @@ D, T = 6, 21
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
-def numbers(module):
-    return {name: p.detach().numpy() for name, p in module.named_parameters()}
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
-
-
-def aft_in_numpy(layer, x, bias):
+def is_published_sum(layer, bias):
     """Zhai et al. (2021), AFT-full with the sum over j <= t; `bias(t, j)` is w_tj."""
-    p = numbers(layer)
-    y = np.zeros_like(x)
-    for b in range(x.shape[0]):
-        q, k, v = np.split(x[b] @ p["c_attn.weight"].T + p["c_attn.bias"], 3, axis=-1)
-        for t in range(x.shape[1]):
-            weights = np.stack([np.exp(k[j] + bias(t, j)) for j in range(t + 1)])
-            y[b, t] = sigmoid(q[t]) * (weights * v[: t + 1]).sum(0) / weights.sum(0)
-    return y @ p["c_proj.weight"].T + p["c_proj.bias"]
+    layer, x = layer.double(), torch.randn(2, T, D).double()
+    for w in (p for name, p in layer.named_parameters() if name == "w"):
+        torch.nn.init.normal_(w)
+    q, k, v = layer.c_attn(x).chunk(3, -1)
+    o = torch.empty_like(q)
+    for t in range(T):
+        weights = torch.stack([(k[:, j] + bias(layer, t, j)).exp() for j in range(t + 1)], 1)
+        o[:, t] = q[:, t].sigmoid() * (weights * v[:, : t + 1]).sum(1) / weights.sum(1)
+    torch.testing.assert_close(layer(x), layer.c_proj(o), rtol=1e-10, atol=1e-10)
 
 
-def test_aft_full_is_the_published_sum():
-    layer, x = AFTFull(D, max_length=T, chunk_size=4).double(), torch.randn(2, T, D).double()
-    torch.nn.init.normal_(layer.w)
-    w = layer.w.detach().numpy()
-    expected = aft_in_numpy(layer, x.numpy(), lambda t, j: w[t, j])
-    np.testing.assert_allclose(layer(x).detach().numpy(), expected, rtol=1e-10, atol=1e-10)
+def test_aft_full_and_aft_simple_are_the_published_sum():
+    is_published_sum(AFTFull(D, max_length=T, chunk_size=4), lambda layer, t, j: layer.w[t, j])
+    is_published_sum(AFTSimple(D), lambda layer, t, j: 0.0)
 
 
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("window", [1, 4, 30])
 def test_aft_local_is_the_published_sum(window, shared):
-    layer = AFTLocal(D, window=window, max_length=None if shared else T).double()
-    torch.nn.init.normal_(layer.w)
-    w, x = layer.w.detach().numpy(), torch.randn(2, T, D).double()
-    expected = aft_in_numpy(
-        layer, x.numpy(), lambda t, j: w[0 if shared else t, t - j] if t - j < window else 0.0
-    )
-    np.testing.assert_allclose(layer(x).detach().numpy(), expected, rtol=1e-10, atol=1e-10)
+    def bias(layer, t, j):
+        return layer.w[0 if shared else t, t - j] if t - j < window else 0.0
 
-
-def test_aft_simple_is_the_published_sum():
-    layer, x = AFTSimple(D).double(), torch.randn(2, T, D).double()
-    expected = aft_in_numpy(layer, x.numpy(), lambda t, j: 0.0)
-    np.testing.assert_allclose(layer(x).detach().numpy(), expected, rtol=1e-10, atol=1e-10)
+    is_published_sum(AFTLocal(D, window=window, max_length=None if shared else T), bias)
 
 
 def test_aft_full_ends_where_its_biases_do():

@@ -42,21 +42,17 @@ def test_a_text_of_another_dtype_is_named(name):
 def test_what_a_machine_does_not_take_is_named(name):
     machine = make_layer(name, D, 2, max_length=16).machine()
     state, _ = machine.step(machine.initial_state, torch.rand(2, D))
-    for x, message in (
-        (torch.rand(2, 6), r"x: expected \[B, D\] with D = 8, got \[2, 6\]"),
-        (torch.rand(D), r"x: expected \[B, D\] with D = 8, got \[8\]"),
-        (torch.rand(3, D), r"x: expected the state's batch 2, got 3"),
+    pieces = r"x: expected \[B, (T, )?D\] with D = 8, got \[2, (3, )?6\]"
+    for call, x, message in (
+        (machine.step, torch.rand(2, 6), r"x: expected \[B, D\] with D = 8, got \[2, 6\]"),
+        (machine.step, torch.rand(D), r"x: expected \[B, D\] with D = 8, got \[8\]"),
+        (machine.step, torch.rand(3, D), "x: expected the state's batch 2, got 3"),
+        (machine.prefill, torch.rand(2, 3, 6), pieces),
+        (machine.prefill, torch.rand(3, 3, D), "x: expected the state's batch 2, got 3"),
     ):
         if state != () or len(x) != 3:  # without a state there is no batch to keep
             with pytest.raises(ValueError, match=message):
-                machine.step(state, x)
-    for x, message in (
-        (torch.rand(2, 3, 6), r"x: expected \[B, (T, )?D\] with D = 8, got \[2, (3, )?6\]"),
-        (torch.rand(3, 3, D), "x: expected the state's batch 2, got 3"),
-    ):
-        if state != () or len(x) != 3:
-            with pytest.raises(ValueError, match=message):
-                machine.prefill(state, x)
+                call(state, x)
 
 
 def test_a_lack_of_memory_is_said_as_it_is_where_autocast_changes_dtypes(monkeypatch):

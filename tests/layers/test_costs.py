@@ -1,15 +1,16 @@
 """What a layer tells of its cost, against its machine ticking and torch's count of FLOPs."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.flop_counter import FlopCounterMode
 
-from lsa import GPTConfig
+from lsa import GPT, GPTConfig
 from lsa.attention.counts import mode_flops
 from lsa.cost import tick_cost
 from lsa.layers import LAYERS, KVCache
+from tests.helpers import counted
 from tests.layers.layer_cases import CASES, D
 
 TICKS = 8
@@ -65,11 +66,9 @@ def test_a_tick_costs_what_torch_counts(name):
     machine, x = layer.machine(), torch.randn(1, TICKS, D)
     state = machine.initial_state
     for t in range(1, TICKS + 1):
-        # The fused kernel of softmax is not counted; the plain one is.
-        with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
-            state, _ = machine.step(state, x[:, t - 1])
+        (state, _), flops = counted(partial(machine.step, state, x[:, t - 1]))
         seen = layer.tick_flops(t) - elementwise(name, layer, t)
-        assert counter.get_total_flops() == 2 * projections + seen
+        assert flops == 2 * projections + seen
 
 
 def test_which_states_grow():
@@ -107,13 +106,12 @@ def test_whole_chunks_cost_what_torch_counts(name):
     V = K + (name == "gated-normalized")
     projections = sum(m.weight.numel() for m in layer.modules() if isinstance(m, nn.Linear))
     T, masked = 4 * C, C * (C - 1)  # twice the entries that a chunk's mask hides
-    with FlopCounterMode(display=False) as counter:
-        layer(torch.randn(1, T, D))
+    _, flops = counted(lambda: layer(torch.randn(1, T, D)))
     told = layer.sequence_flops(T) + 4 * H * masked * (K + V)
     if name.startswith("delta") and layer.erase:
         products, solver = 2 * C * C * K, masked * (K + V)
         told += 4 * H * (products - masked * K - solver)
-    assert counter.get_total_flops() == told + 2 * T * projections
+    assert flops == told + 2 * T * projections
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name.startswith("window-state")])
@@ -129,11 +127,11 @@ def test_a_window_with_a_state_costs_its_ticks_but_for_chunks_in_place_of_steps(
 
 
 @pytest.mark.parametrize("attention", LAYERS)
-def test_a_gpts_tick_costs_its_weights_and_its_layers(attention):
+def test_a_gpts_tick_costs_what_torch_counts_and_its_layers_states(attention):
     config = GPTConfig(17, 12, n_layer=2, n_head=3, d_model=D, attention=attention)
-    layer = config.attention_layer()
-    projections = sum(m.weight.numel() for m in layer.modules() if isinstance(m, nn.Linear))
-    weights = 2 * (projections + 8 * D * D) + 17 * D
+    layer, machine = config.attention_layer(), GPT(config).requires_grad_(False).machine()
+    state, _ = machine.prefill(machine.initial_state, torch.zeros(1, 6, dtype=torch.long))
+    _, flops = counted(lambda: machine.step(state, torch.tensor([0])))
     cost = tick_cost(config, 6, itemsize=4)
-    assert cost.flops == 2 * weights + 2 * layer.tick_flops(7)
+    assert flops == cost.flops - 2 * elementwise(attention, layer, 7)
     assert cost.state == 2 * 4 * layer.state_numbers(7)

@@ -31,26 +31,20 @@ def drawn(T, per_channel=False, strength=3.0, seed=0):
     return q, torch.nn.functional.normalize(k, dim=-1), v, decay, normal(2, H, K, V)
 
 
-def gated_in_numpy(q, k, v, log_decay, S):
-    """Yang et al. (2024), GLA: S_t = Diag(α_t) S_{t-1} + k_t v_t^T, o_t = S_t^T q_t."""
+def in_numpy(q, k, v, log_decay, S, beta=None):
+    """o_t = S_t^T q_t, of S in [K, V].
+
+    Yang et al. (2024), GLA: S_t = Diag(α_t) S_{t-1} + k_t v_t^T. Yang et al. (2025), where there is
+    a β: S_t = α (I - β k k^T) S_{t-1} + β k v^T.
+    """
     q, k, v, log_decay, S = (x.numpy() for x in (q, k, v, log_decay, S))
     S, o = S.copy(), np.zeros_like(v)
     for b, h in np.ndindex(q.shape[0], q.shape[2]):
         for t in range(q.shape[1]):
-            alpha = np.broadcast_to(np.exp(log_decay[b, t, h]), K)
-            S[b, h] = np.diag(alpha) @ S[b, h] + np.outer(k[b, t, h], v[b, t, h])
-            o[b, t, h] = S[b, h].T @ q[b, t, h]
-    return torch.from_numpy(o), torch.from_numpy(S)
-
-
-def delta_in_numpy(q, k, v, beta, log_decay, S):
-    """Yang et al. (2025), in [K, V]: S_t = α (I - β k k^T) S_{t-1} + β k v^T."""
-    q, k, v, beta, log_decay, S = (x.numpy() for x in (q, k, v, beta, log_decay, S))
-    S, o = S.copy(), np.zeros_like(v)
-    for b, h in np.ndindex(q.shape[0], q.shape[2]):
-        for t in range(q.shape[1]):
-            key, write = k[b, t, h], beta[b, t, h]
-            forget = np.exp(log_decay[b, t, h]) * (np.eye(K) - write * np.outer(key, key))
+            key, write = k[b, t, h], 1.0 if beta is None else beta[b, t, h].item()
+            forget = np.diag(np.broadcast_to(np.exp(log_decay[b, t, h]), K))
+            if beta is not None:
+                forget = forget @ (np.eye(K) - write * np.outer(key, key))
             S[b, h] = forget @ S[b, h] + write * np.outer(key, v[b, t, h])
             o[b, t, h] = S[b, h].T @ q[b, t, h]
     return torch.from_numpy(o), torch.from_numpy(S)
@@ -62,7 +56,7 @@ def delta_in_numpy(q, k, v, beta, log_decay, S):
 def test_chunked_decay_is_the_published_recurrence(per_channel, T, C, seed):
     problem = drawn(T, per_channel, seed=seed)
     found = decayed_attention(*problem, C)
-    torch.testing.assert_close(found, gated_in_numpy(*problem), rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(found, in_numpy(*problem), rtol=1e-10, atol=1e-10)
 
 
 @examples(20)
@@ -70,9 +64,8 @@ def test_chunked_decay_is_the_published_recurrence(per_channel, T, C, seed):
 def test_the_chunked_delta_rule_is_the_published_recurrence(T, C, seed):
     q, k, v, decay, S = drawn(T, strength=1.0, seed=seed)
     beta = torch.rand(2, T, H, dtype=torch.float64)
-    problem = (q, k, v, beta, decay[..., 0], S)
-    found = delta_rule(*problem, C)
-    torch.testing.assert_close(found, delta_in_numpy(*problem), rtol=1e-10, atol=1e-10)
+    found = delta_rule(q, k, v, beta, decay[..., 0], S, C)
+    torch.testing.assert_close(found, in_numpy(q, k, v, decay, S, beta), rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("per_channel", [False, True])
@@ -81,7 +74,7 @@ def test_strong_decay_is_stable_in_float32(per_channel):
     q, k, v, decay, S = drawn(200, per_channel, strength=3.0)
     assert decay.min() < -1000
     decay[:, 100] = -2e4  # digits of the weak decays after it must survive
-    expected, _ = gated_in_numpy(q, k, v, decay, S)
+    expected, _ = in_numpy(q, k, v, decay, S)
     leaves = [x.float().requires_grad_() for x in (q, k, v, decay, S)]
     o, _ = decayed_attention(*leaves)
     o.square().sum().backward()
@@ -134,7 +127,7 @@ def test_without_its_erase_term_the_layer_adds_what_it_writes(gated):
     x = torch.randn(2, 30, 8).double()
     q, k, v, beta, decay = erasing.features(x)
     S = torch.zeros(2, 2, 4, 4).double()
-    o, _ = gated_in_numpy(
+    o, _ = in_numpy(
         *(one.detach() for one in (q, k, beta.unsqueeze(-1) * v, decay.unsqueeze(-1), S))
     )
     torch.testing.assert_close(adding(x), adding.read(o, x), rtol=1e-10, atol=1e-10)

@@ -17,7 +17,10 @@ from lsa.layers.power import PowerAttention
 from lsa.layers.rwkv import RWKVTimeMixing
 from lsa.layers.s4 import S4
 from lsa.layers.s4d import S4D
+from lsa.layers.window import WindowAttention
+from lsa.layers.window_state import WindowStateAttention
 from tests.examples import examples
+from tests.helpers import in_pieces
 from tests.layers.layer_cases import CASES, LONGEST, THROUGH_FFT, D
 
 layers = pytest.mark.parametrize("name", CASES)
@@ -73,11 +76,8 @@ def test_pieces_are_the_whole(name, B, cuts):
     layer = CASES[name]().double().requires_grad_(False)
     x = torch.randn(B, sum(cuts), D, dtype=torch.float64)
     machine = layer.machine()
-    state, pieces = machine.initial_state, [layer(x[:, :0])]
-    for piece in x.split(cuts, dim=1):
-        state, y = machine.prefill(state, piece)
-        pieces.append(y)
-    close(name, torch.cat(pieces, 1), layer(x))
+    state, found = in_pieces(machine, x, cuts or [0])
+    close(name, found, layer(x))
     if sum(cuts):
         # The state that pieces leave is a state to tick on from.
         _, after = machine.step(state, x[:, -1])
@@ -90,12 +90,8 @@ def test_gradients_pass_through_every_face(name):
     x = torch.randn(2, 11, D, dtype=torch.float64)
     machine = layer.machine()
 
-    def in_pieces(x):
-        state, first = machine.prefill(machine.initial_state, x[:, :4])
-        return torch.cat((first, machine.prefill(state, x[:, 4:])[1]), 1)
-
     gradients = []
-    for face in (layer, unroll(machine), in_pieces):
+    for face in (layer, unroll(machine), lambda x: in_pieces(machine, x, [4, 7])[1]):
         layer.zero_grad(set_to_none=True)
         leaf = x.clone().requires_grad_()
         face(leaf).square().sum().backward()
@@ -249,6 +245,9 @@ LONG = {
     "s4d": (lambda: S4D(2, d_state=16), 1e-3),
     "s6": (lambda: S6(2, d_state=4, mode="tree", chunk_size=1000), 1e-5),
     "mamba": (lambda: Mamba(2, d_state=2, mode="tree", chunk_size=1000), 1e-5),
+    # In linear memory: the scores of all pairs would be 40 GB.
+    "window": (lambda: WindowAttention(2, 1, window=16), 1e-5),
+    "window-state": (lambda: WindowStateAttention(2, 1, window=16), 1e-5),
 }
 
 
@@ -263,16 +262,11 @@ def disturbed(layer):
 @pytest.mark.parametrize("name", LONG)
 def test_a_hundred_thousand_steps_stay_stable(name):
     build, allowed = LONG[name]
-    layer = build()
-    x, machine = torch.randn(1, 100_000, 2), layer.machine()
+    layer, x = build(), torch.randn(1, 100_000, 2)
     with torch.no_grad():
         whole = layer(x)
-        state, pieces = machine.initial_state, []
-        for piece in x.split(2000, dim=1):
-            state, y = machine.prefill(state, piece)
-            pieces.append(y)
+        _, found = in_pieces(layer.machine(), x, 2000)
     early, late = whole[:, 10_000:20_000], whole[:, -10_000:]
     assert whole.isfinite().all()
     assert late.abs().max() < 3 * early.abs().max()
-    ticked = torch.cat(pieces, 1)
-    assert (ticked - whole).norm() < allowed * whole.norm()
+    assert (found - whole).norm() < allowed * whole.norm()

@@ -1,7 +1,6 @@
 """State spaces in 16 bits compute with the eigenvalues, steps and projections of float32."""
 
 import copy
-import io
 import pickle
 
 import pytest
@@ -11,6 +10,7 @@ from lsa import GPT, GPTConfig
 from lsa.layers.power import as_tensors
 from lsa.layers.s4 import S4
 from lsa.layers.s4d import S4D
+from tests.layers.test_as_modules import saved
 from tests.parallel import tasks
 
 T, D = 300, 16
@@ -56,10 +56,7 @@ def test_there_and_back_loses_nothing_of_it(kind, half):
 def test_copies_and_checkpoints_keep_it(kind):
     layer, x = made(kind)
     narrow = copy.deepcopy(layer).bfloat16()
-    file = io.BytesIO()
-    torch.save(narrow.state_dict(), file)
-    file.seek(0)
-    weights = torch.load(file)
+    weights = saved(narrow.state_dict())
     empty = copy.deepcopy(layer).to("meta").to_empty(device="cpu")
     for other in (kind(D, d_state=16).bfloat16(), empty.bfloat16()):
         other.load_state_dict(weights)

@@ -1,5 +1,9 @@
-"""What the workers of the pool do: each function takes the group and runs on every rank of it."""
+"""What the workers of the pool do: each function takes the group and runs on every rank of it.
 
+Where the group may be None, it is this process alone, without a word of ranks.
+"""
+
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -8,6 +12,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor.parallel import parallelize_module
 from torch.utils._python_dispatch import TorchDispatchMode
 
+import lsa
 from experiments import rank_speed
 from experiments.harness.core import record, runner
 from experiments.harness.core.plan import Experiment, Outcome, Run
@@ -29,8 +34,9 @@ def attention(group, way, lengths, inputs, weights, options):
 
     inputs: q, k, v, g, S, z, whole, the last three or None. weights: of o, S_T and z_T in the loss.
     """
-    ranks = Ranks(group, way)
-    rank = ranks.rank
+    rank, call = 0, lsa.linear_attention
+    if group is not None:
+        rank, call = group.rank(), partial(linear_attention, ranks=Ranks(group, way))
     q, k, v = (part(x, lengths, rank) for x in inputs[:3])
     g, S, z = inputs[3:]
     if g is not None:
@@ -39,11 +45,9 @@ def attention(group, way, lengths, inputs, weights, options):
     if S is not None:
         S, z = (x.clone().requires_grad_() for x in (S, z))
         state = LinearState(S, z)
-    o, after = linear_attention(
-        q, k, v, ranks=ranks, log_decay=g, initial_state=state, return_state=True, **options
-    )
+    o, after = call(q, k, v, log_decay=g, initial_state=state, return_state=True, **options)
     loss = (o * weights[0].split(lengths, 1)[rank]).sum()
-    share = 1.0 if rank == ranks.size - 1 else 0.0  # the state is everywhere: it counts once
+    share = 1.0 if rank == len(lengths) - 1 else 0.0  # the state is everywhere: it counts once
     loss = loss + share * sum((x * w).sum() for x, w in zip(after, weights[1:], strict=True))
     leaves = [x for x in (q, k, v, g, S, z) if x is not None]
     found = iter(torch.autograd.grad(loss, leaves, materialize_grads=True))
@@ -114,17 +118,18 @@ STYLED = {"style": (), "plan": ("h.*.attn",)}
 
 def model(group, way, config, weights, lengths, tokens, targets, how, ends):
     """Logits of this rank's part, and gradients of all parameters, of a sum over tokens."""
-    ranks = Ranks(group, way)
+    rank, options = 0, {}
+    if group is not None:
+        rank, options = group.rank(), {"ranks": Ranks(group, way)}
     gpt = GPT(config).double()
     gpt.load_state_dict(weights)
-    options = {"ranks": ranks}
     if how in STYLED:
         mesh, options, style = DeviceMesh.from_group(group, "cpu"), {}, SequenceOverRanks(way)
         parallelize_module(gpt, mesh, dict.fromkeys(STYLED[how], style) or style)
     if how == "compiled":
         for block in gpt.blocks:
             block.compile(backend="aot_eager", fullgraph=True)
-    mine, its = (x.split(lengths, 1)[ranks.rank] for x in (tokens, targets))
+    mine, its = (x.split(lengths, 1)[rank] for x in (tokens, targets))
     logits = gpt(mine, ends, **options)
     torch.nn.functional.cross_entropy(
         logits.flatten(0, 1), its.flatten(), reduction="sum"

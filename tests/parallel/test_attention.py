@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsa import LinearState, linear_attention, softmax_attention
+from lsa import softmax_attention
 from lsa.attention.api import MODES
 from lsa.cost.exchanges import DECAYS, head_exchange, key_exchange, state_exchange
 from lsa.layers import GatedLinearAttention, LinearAttention
@@ -35,20 +35,6 @@ def draw(B, T, H, K, V, decay, first, dtype, seed):
     states = (new(B, H, K, V), new(B, H, K).abs()) if first else (None, None)
     inputs = new(B, T, H, K), new(B, T, H, K), new(B, T, H, V), g, *states
     return inputs, (new(B, T, H, V), new(B, H, K, V), new(B, H, K))
-
-
-def alone(inputs, weights, options):
-    """The same in one process and float64."""
-    leaves = [x if x is None else x.double().requires_grad_() for x in inputs]
-    q, k, v, g, S, z = leaves
-    o, after = linear_attention(
-        q, k, v, log_decay=g, initial_state=None if S is None else LinearState(S, z),
-        return_state=True, **options,
-    )  # fmt: skip
-    loss = sum((x * w.double()).sum() for x, w in zip((o, *after), weights, strict=True))
-    given = [x for x in leaves if x is not None]
-    found = iter(torch.autograd.grad(loss, given, materialize_grads=True))
-    return o.detach(), after, [None if x is None else next(found) for x in leaves]
 
 
 def together(answers, constant):
@@ -94,7 +80,10 @@ def test_ranks_are_one_process(
     options = {"normalize": normalize, "mode": mode, "chunk_size": 4, "feature_map": feature_map}
     answers = pool.run(len(lengths), tasks.attention, way, lengths, inputs, weights, options)
     o, states, grads = together(answers, decay == "head")
-    wanted_o, wanted_state, wanted_grads = alone(inputs, weights, options)
+    wide = ([x if x is None else x.double() for x in each] for each in (inputs, weights))
+    wanted_o, wanted_state, wanted_grads = tasks.attention(
+        None, way, [sum(lengths)], *wide, options
+    )
     assert {x.dtype for state in states for x in state} == {dtype}
     for state in states:
         assert_close([o, *state], [wanted_o, *wanted_state], BOUND[dtype])

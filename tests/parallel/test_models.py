@@ -24,16 +24,6 @@ CASES = {
 }  # fmt: skip
 
 
-def alone(config, tokens, targets, ends):
-    gpt = GPT(config).double()
-    logits = gpt(tokens, ends)
-    loss = torch.nn.functional.cross_entropy(
-        logits.flatten(0, 1), targets.flatten(), reduction="sum"
-    )
-    loss.backward()
-    return gpt, logits.detach(), {name: p.grad for name, p in gpt.named_parameters()}
-
-
 def shape(case, **changes):
     name, options = CASES[case]
     return model(name, options, **changes)
@@ -48,9 +38,9 @@ def model(name, options, n_layer=2, n_head=2, n_positions=40):
 
 def check(pool, config, lengths, way="gather", how="argument", ends=None):
     tokens, targets = torch.randint(11, (2, 2, sum(lengths)))
-    gpt, wanted, gradients = alone(config, tokens, targets, ends)
-    given = way, config, gpt.state_dict(), lengths, tokens, targets, how, ends
-    answers = pool.run(len(lengths), tasks.model, *given)
+    given, text = (way, config, GPT(config).double().state_dict()), (tokens, targets)
+    wanted, gradients = tasks.model(None, *given, [sum(lengths)], *text, "argument", ends)
+    answers = pool.run(len(lengths), tasks.model, *given, lengths, *text, how, ends)
     logits = torch.cat([answer[0] for answer in answers], 1)
     assert logits.any()  # two that are zero would be equal too
     torch.testing.assert_close(logits, wanted, rtol=1e-12, atol=1e-12)
