@@ -19,6 +19,7 @@ import numpy as np
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import INCREASING, Tables, append, table
 from .harness.learning.batches import VALIDATION_SPANS, held_out_tokens
+from .harness.learning.corpora import VOCAB
 from .priorities import LATE
 
 TABLES = {
@@ -83,7 +84,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     )
     # A byte and all before it in its span; the first has no history, as for a network.
     held_out = np.concatenate([inputs[:, :1], targets], axis=1).astype(np.uint8)
-    p = [np.full(len(span) - 1, 1 / corpus.vocab_size) for span in held_out]
+    p = [np.full(len(span) - 1, 1 / VOCAB) for span in held_out]
     tables: Tables = {}
     for order in range(1, config["longest"] + 1):
         if session.out_of_time():

@@ -90,7 +90,7 @@ def model_of(
         raise FileNotFoundError(f"{places[0]}/{race}/*/{name}: not there; {command}")
     run = found[0].with_name(f"{config['trained']}.json")
     packed = read_weights(run, record.read(run)) or b""
-    model = GPT(shape_of({**config, "n_positions": None}, vocab_size=256))
+    model = GPT(shape_of({**config, "n_positions": None}))
     model.load_state_dict(unpack_weights(packed))
     return model.to(device).eval(), hashlib.sha256(packed).hexdigest()
 

@@ -1,11 +1,6 @@
-"""Text to learn from: a flat array of tokens cut into documents, with whole documents held out.
+"""Text to learn from: 100 English novels as bytes, 78 MB, with whole novels held out.
 
-novels       100 English novels as bytes (vocabulary 256): the default, 78 MB
-enwik8       the first 100 MB of a Wikipedia dump as bytes; the last 10 MB are held out
-fineweb-edu  web pages, streamed, in GPT-2's tokens (vocabulary 50257)
-openwebtext  likewise; both need `datasets` and `tiktoken`
-
-A corpus is prepared once into a cache of plain .npy files, which are then memory-mapped.
+They are prepared once into a cache of plain .npy files, which are then memory-mapped.
 """
 
 from __future__ import annotations
@@ -13,8 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tarfile
-import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,6 +19,7 @@ from ..core.files import one_line
 from .prepared import TOKENS_SUM, CorpusError, Split, open_prepared, store
 
 HERE = Path(__file__).resolve().parent
+VOCAB = 256  # different tokens: bytes
 
 NOVELS_COMMIT = "143e601875d70e195f2cc5ebd8b034609271194d"
 NOVELS_URL = (
@@ -47,51 +42,40 @@ TEST_NOVELS = (
     "Stevenson_Treasure_1883",
     "Trollope_Phineas_1869",
 )
-ENWIK8_URL = "https://mattmahoney.net/dc/enwik8.zip"
-ENWIK8_SHA256 = "547994d9980ebed1288380d652999f38a14fe291a6247c157c3d33d4932534bc"
-STREAMS = {
-    "fineweb-edu": {"path": "HuggingFaceFW/fineweb-edu", "name": "sample-10BT"},
-    "openwebtext": {"path": "Skylion007/openwebtext"},
-}
-STREAM_TOKENS = 200_000_000
 
 
 @dataclass(frozen=True)
 class Corpus:
     """A corpus. sha256 identifies its prepared tokens; splits maps a name to a Split."""
 
-    name: str
-    vocab_size: int
     sha256: str
     splits: dict[str, Split]
 
 
 def load_corpus(name: str, source: Path | None = None, cache: Path | None = None) -> Corpus:
-    """Open a corpus, prepared at its first use.
+    """Open the corpus "novels", prepared at its first use.
 
-    source: an archive, folder or file that has it; by default $LSA_DATA if set, then ./data, then
-        the network.
+    source: an archive or folder that has it; by default $LSA_DATA if set, then ./data, then the
+        network.
     cache: folder of the prepared arrays; by default $LSA_CACHE or ~/.cache/lsa-book.
 
     Raises CorpusError if it cannot be found, or does not match its checksums.
     """
-    makers = {"novels": novels, "enwik8": enwik8}
-    if name not in makers and name not in STREAMS:
-        raise CorpusError(f"corpus: expected one of {', '.join([*makers, *STREAMS])}, got {name!r}")
-    vocab_size, dtype = (256, np.uint8) if name in makers else (50257, np.uint16)
+    if name != "novels":
+        raise CorpusError(f"corpus: expected novels, got {name!r}")
     try:
         for _ in _sources(source):  # a named source must exist, even if it is not needed
             pass
         folder = Path(cache or _default_cache()) / name
-        splits = open_prepared(folder, dtype)
+        splits = open_prepared(folder)
         if splits is None:
-            store(folder, makers[name](source) if name in makers else stream(name), dtype)
-            splits = open_prepared(folder, dtype)
+            store(folder, novels(source))
+            splits = open_prepared(folder)
         if splits is None:
             raise CorpusError(
                 f"{folder}: cannot be kept whole there; set LSA_CACHE to another folder"
             )
-        return Corpus(name, vocab_size, (folder / TOKENS_SUM).read_text(), splits)
+        return Corpus((folder / TOKENS_SUM).read_text(), splits)
     except OSError as error:
         raise CorpusError(f"{name}: {one_line(error)}") from error
 
@@ -215,68 +199,3 @@ def _download(url: str, sha256: str) -> Path:
             f"{url}: cannot be fetched ({type(error).__name__}); without a network, put the corpus "
             "in ./data or name it with --corpus-source"
         ) from error
-
-
-def enwik8(source: Path | None = None) -> Iterator[tuple[str, np.ndarray]]:
-    """(split, bytes): 90 MB to train on, then 5 MB and 5 MB held out, as is customary."""
-    for place in _sources(source):
-        for path in (place, place / "enwik8.zip", place / "enwik8"):
-            if path.is_file():
-                yield from _enwik8_splits(_read_enwik8(path))
-                return
-        if source is not None:
-            raise CorpusError(f"corpus source {source}: expected enwik8 or enwik8.zip")
-    yield from _enwik8_splits(_read_enwik8(_download(ENWIK8_URL, ENWIK8_SHA256)))
-
-
-def _read_enwik8(path: Path) -> np.ndarray:
-    raw = _read_file(path)
-    if zipfile.is_zipfile(path):
-        try:
-            with zipfile.ZipFile(path) as archive:
-                raw = archive.read("enwik8")
-        except Exception as error:  # encrypted, truncated, or of an unknown method
-            raise CorpusError(f"{path}: not a whole archive ({error}); fetch it again") from error
-    if len(raw) != 100_000_000:
-        raise CorpusError(f"{path}: expected 100000000 bytes, got {len(raw)}; fetch it again")
-    return np.frombuffer(raw, np.uint8)
-
-
-def _enwik8_splits(text: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    yield "train", text[:90_000_000]
-    yield "validation", text[90_000_000:95_000_000]
-    yield "test", text[95_000_000:]
-
-
-def stream(
-    name: str, texts: Iterable[str] | None = None, n_tokens: int = STREAM_TOKENS
-) -> Iterator[tuple[str, np.ndarray]]:
-    """(split, GPT-2 tokens) of web pages, until n_tokens are read; one page in 200 is held out.
-
-    texts: the pages; by default streamed from the hub, without storing the whole corpus.
-    """
-    try:
-        import tiktoken  # pyright: ignore[reportMissingImports]
-
-        encoding = tiktoken.get_encoding("gpt2")
-        if texts is None:
-            import datasets  # pyright: ignore[reportMissingImports]
-
-            pages = datasets.load_dataset(**STREAMS[name], split="train", streaming=True)
-            texts = (page["text"] for page in pages)
-    except ImportError as error:
-        raise CorpusError(f"{name}: pip install datasets tiktoken ({error})") from error
-    except OSError as error:
-        raise CorpusError(f"{name}: cannot be fetched ({type(error).__name__})") from error
-    pages = ([*encoding.encode_ordinary(text), encoding.eot_token] for text in texts)
-    yield from split_pages(pages, n_tokens)
-
-
-def split_pages(pages: Iterable[list[int]], n_tokens: int) -> Iterator[tuple[str, np.ndarray]]:
-    """(split, tokens): pages 0 and 100 of every 200 go to validation and test."""
-    seen = 0
-    for i, tokens in enumerate(pages):
-        if seen >= n_tokens:
-            return
-        seen += len(tokens)
-        yield {0: "validation", 100: "test"}.get(i % 200, "train"), np.array(tokens, np.uint16)

@@ -33,14 +33,14 @@ class Split:
     starts: np.ndarray
 
 
-def open_prepared(folder: Path, dtype: type) -> dict[str, Split] | None:
+def open_prepared(folder: Path) -> dict[str, Split] | None:
     """The splits of a prepared corpus; None if there is none, or it fails its checksums."""
     if not (folder / TOKENS_SUM).is_file():
         return None
     with suppress(Exception):  # any error that NumPy may raise for damaged files
         splits = {
             split: Split(
-                _array(folder / f"{split}.npy", dtype, mmap_mode="r"),
+                _array(folder / f"{split}.npy", np.uint8, mmap_mode="r"),
                 _array(folder / f"{split}-starts.npy", np.int64),
             )
             for split in SPLITS
@@ -74,17 +74,17 @@ def _digest(arrays: Iterable[np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def store(folder: Path, documents: Iterable[tuple[str, np.ndarray]], dtype: type) -> None:
-    """Write (split, tokens) documents as arrays; the checksum is written last, when they are whole.
+def store(folder: Path, documents: Iterable[tuple[str, np.ndarray]]) -> None:
+    """Write (split, bytes) documents as arrays; the checksum is written last, when they are whole.
 
     It covers only the tokens and identifies the corpus in results; the starts have their own.
     Raises CorpusError.
     """
     parts: dict[str, list[np.ndarray]] = {split: [] for split in SPLITS}
     for split, tokens in documents:
-        parts[split].append(tokens.astype(dtype))
+        parts[split].append(tokens.astype(np.uint8))
     tokens = {
-        split: np.concatenate(arrays) if arrays else np.empty(0, dtype)
+        split: np.concatenate(arrays) if arrays else np.empty(0, np.uint8)
         for split, arrays in parts.items()
     }
     starts = {split: np.cumsum([0, *map(len, arrays)]) for split, arrays in parts.items()}

@@ -9,6 +9,7 @@ from lsa.gpt import GPTConfig, gpt_config
 from lsa.layers import LAYERS, SoftmaxAttention
 
 from ..core.plan import UsageError
+from .corpora import VOCAB
 
 # The recipe of nano models whose heads decay, and so need no positions.
 NANO: dict[str, Any] = {
@@ -42,11 +43,11 @@ def attention_of(config: dict[str, Any]) -> dict[str, Any]:
     return {"attention": config["attention"], "attention_options": options}
 
 
-def shape_of(config: dict[str, Any], vocab_size: int) -> GPTConfig:
+def shape_of(config: dict[str, Any]) -> GPTConfig:
     """The GPTConfig of a run's configuration."""
     return gpt_config(
         config["scale"],
-        vocab_size=vocab_size,
+        vocab_size=VOCAB,
         n_positions=config.get("n_positions", config["context"]),
         **config.get("shape", {}),  # overrides of the scale: n_layer, n_head, d_model
         **attention_of(config),
@@ -64,13 +65,7 @@ def memory_needed(config: dict[str, Any], devices: int, *, recompute: bool | Non
     parts = -(-config["micro_batches"] // data)
     tokens = -(-windows // (data * parts)) * -(-config["context"] // sequence)
     again = devices > 1 if recompute is None else recompute
-    shape = shape_of(config, vocab_of(config))
-    return training_memory(shape, tokens, devices=devices, recompute=again)
-
-
-def vocab_of(config: dict[str, Any]) -> int:
-    """The number of different tokens in a configuration's corpus: bytes, or GPT-2's."""
-    return 256 if config["corpus"] in ("novels", "enwik8") else 50257
+    return training_memory(shape_of(config), tokens, devices=devices, recompute=again)
 
 
 def layout(config: dict[str, Any], ranks: int) -> tuple[int, int]:
@@ -86,7 +81,7 @@ def layout(config: dict[str, Any], ranks: int) -> tuple[int, int]:
             f"ranks: expected at most one for each of {windows} windows, since attention "
             f"{config['attention']} cannot be split, got {ranks}"
         )
-    heads = shape_of(config, vocab_size=1).n_head
+    heads = shape_of(config).n_head
     if sequence > heads and layer is SoftmaxAttention:
         raise UsageError(
             f"ranks: expected at most one for each of {heads} heads of a window of softmax "

@@ -86,7 +86,7 @@ class Training:
         self.config, self.corpus, self.device = config, corpus, device
         self._text = text_of_updates(corpus.splits["train"], config)
         torch.manual_seed(config["seed"])
-        model = GPT(shape_of(config, corpus.vocab_size)).to(device)
+        model = GPT(shape_of(config)).to(device)
         if device.type == "cuda":
             compile_blocks(model)
         self.team, self.spread = here(), OneProcess()

@@ -12,7 +12,7 @@ from lsa.meta import on_meta
 
 from ..core.weights import WEIGHTS as WEIGHTS
 from ..core.weights import pack_arrays, read_arrays
-from .shapes import shape_of, vocab_of
+from .shapes import shape_of
 
 
 def pack_weights(model: GPT) -> bytes:
@@ -38,7 +38,7 @@ def pack_weights(model: GPT) -> bytes:
 def packed_shapes(config: dict[str, Any]) -> dict[str, list[int]]:
     """The shape of every array that `pack_weights` writes for a configuration's model."""
     with on_meta():
-        model = GPT(shape_of(config, vocab_of(config)))
+        model = GPT(shape_of(config))
     shapes = {}
     for name, weight in model.state_dict().items():
         shapes[name] = [*weight.shape]

@@ -2,7 +2,6 @@
 
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from book.figures.long_context import ribbon
@@ -38,7 +37,7 @@ def test_every_point_is_a_stored_one_with_its_bar():
 
 
 def test_the_examples_words_are_the_novels():
-    splits = open_prepared(corpora._default_cache() / "novels", np.uint8)
+    splits = open_prepared(corpora._default_cache() / "novels")
     if splits is None:
         pytest.skip("the novels are not prepared on this machine")
     pieces = long_context.texts(
