@@ -21,8 +21,8 @@ from .harness.learning.distilled_runs import distill_through
 from .harness.learning.distilling import Distillation
 from .harness.learning.prepared import Split
 from .harness.learning.returning import Tokens, Trained, passages
-from .linearise import ARMS, BASE, NEAR, attention_of
-from .recipes import RANKED, in_turn, ranked_heads, ranking_name
+from .linearise import ARMS, BASE, NEAR
+from .recipes import RANKED, attention_of, in_turn, ranked_heads, ranking_name
 from .remove_exponential import slopes
 
 WAYS = {arm["kind"]: arm for arm in ARMS.values()}  # how heads attend that may not look back

@@ -15,14 +15,14 @@ from typing import Any
 
 import torch
 
-from lsa.llama import Attention, Llama, LlamaConfig
+from lsa.llama import Llama, LlamaConfig
 from lsa.machines import state_bytes
 
 from .harness.bench.long_states import state_at
 from .harness.bench.timing import TICKS, doublings, summarize
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import append, table
-from .recipes import first_heads
+from .recipes import attention_of, first_heads
 
 NEAR = {"window": 64, "first": 4}
 WINDOW = {"kind": "window", **NEAR}
@@ -63,11 +63,6 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     return [Run("converted_speed", "batch-1", BASE, 600)] if kind == "cpu" else []
 
 
-def attention_of(way: dict[str, Any], heads: list[tuple[int, int]]) -> Attention:
-    """All heads attend in one way, except those of a list, which have softmax."""
-    return {"all": way["all"], **{f"{n}.{head}": {"kind": "softmax"} for n, head in heads}}
-
-
 @torch.no_grad()
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Perform one run; see `plan.Experiment`. It continues after the last complete position."""
@@ -79,7 +74,8 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     models: dict[str, Llama] = {}
     for name, way in config["ways"].items():
         models[name] = deepcopy(model, {id(p): p for p in model.parameters()})  # the same weights
-        models[name].attend(attention_of(way, first_heads(config, way["first"], session)))
+        heads = first_heads(config, way["first"], session)
+        models[name].attend(attention_of(way["all"], heads))
     for position in positions:
         if position in timed:
             continue

@@ -34,7 +34,7 @@ from lsa.llama import Llama
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import append, table
 from .harness.learning.returning import SCORES, passages, scores, trained, unseen
-from .recipes import first_heads
+from .recipes import attention_of, first_heads
 
 WINDOW, FIRST = 64, 4
 NEAR = {"kind": "window", "window": WINDOW, "first": FIRST}
@@ -177,8 +177,7 @@ def replaced(
     model: Llama, config: dict[str, Any], heads: list[tuple[int, int]]
 ) -> list[FarWeights]:
     """Confine all heads of a model but these, and change the weights of these; the new parts."""
-    kept = {f"{layer}.{head}": {"kind": "softmax"} for layer, head in heads}
-    model.attend({"all": NEAR, **kept})
+    model.attend(attention_of(NEAR, heads))
     changed = []
     for block in model.blocks:
         mixes: Any = block.self_attn.mixes

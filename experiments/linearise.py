@@ -19,14 +19,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from lsa.llama import Attention
-
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.learning import distilled_runs
 from .harness.learning.distilled_runs import MARK, TABLES, distill_through
 from .harness.learning.distilling import Distillation
 from .harness.learning.returning import trained
-from .recipes import first_heads
+from .recipes import attention_of, first_heads
 
 NEAR = {"window": 64, "first": 4}
 ARMS: dict[str, dict[str, Any]] = {
@@ -67,11 +65,6 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     return [
         Run("linearise", name, {**BASE, **config}, 700 + i) for i, (name, config) in enumerate(plan)
     ]
-
-
-def attention_of(arm: dict[str, Any], heads: list[tuple[int, int]]) -> Attention:
-    """All heads attend as in an arm, except those of a list, which do not change."""
-    return {"all": arm, **{f"{layer}.{head}": {"kind": "softmax"} for layer, head in heads}}
 
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:

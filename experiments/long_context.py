@@ -20,7 +20,7 @@ from lsa.gpt import GPT
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
 from .harness.learning.batches import VALIDATION_SPANS, held_out_tokens
-from .recipes import model_of, reading_run, stored_models
+from .recipes import model_of, reading_runs
 
 PASSAGE = 64  # bytes of the repeated passage; its first bytes are left out
 LEAD = 8  # bytes after which a model can recognise the passage
@@ -32,8 +32,6 @@ BASE = {
     "given": [16, 64, 256, 1024, 4096, 16384],
 }
 SMOKE = {"places": 5, "distances": [64, 128], "given": [16, 64]}
-CONTEXTS = (4096, 1024, 16384, 256)  # contexts of the models' training
-SEEDS = (0, 1, 2)
 TABLES = {
     "weights": table(sha256=("name", "of the file of weights that was read")),
     "again": table(
@@ -54,13 +52,11 @@ TABLES = {
 
 def runs(kind: str, smoke: bool) -> list[Run]:
     """The race's models whose weights are stored; all first seeds before the second ones."""
-    contexts, seeds, rest = ((64,), (0,), SMOKE) if smoke else (CONTEXTS, SEEDS, {})
-    plan = []
-    for model in stored_models(contexts, seeds):
-        name, read = reading_run(*model)
-        config = {**BASE, **read, **rest}
-        plan.append(Run("long_context", name, config, 300 + 100 * read["seed"]))
-    return plan
+    rest = SMOKE if smoke else {}
+    return [
+        Run("long_context", name, {**BASE, **read, **rest}, 300 + 100 * read["seed"])
+        for name, read in reading_runs(smoke).items()
+    ]
 
 
 @torch.no_grad()

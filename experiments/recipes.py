@@ -60,19 +60,23 @@ def stored_models(contexts: Iterable[int], seeds: Iterable[int]) -> list[tuple[s
     ]
 
 
-def reading_run(attention: str, context: int, seed: int) -> tuple[str, dict[str, Any]]:
-    """Name and partial configuration of a run that reads such a model; the model is in the latter.
+def reading_runs(smoke: bool) -> dict[str, dict[str, Any]]:
+    """Name and partial configuration of a run for each such model, first seeds before second ones.
 
     One of two heads decays to a half in four bytes, as in the race; `model_of` reads the weights.
     """
-    name = f"{attention}-{context}"
-    return f"{name}-seed{seed}" if seed else name, {
-        "seed": seed,
-        "attention": attention,
-        "attention_options": {"log_decay": [NEAR, 0.0]},
-        "context": context,
-        "trained": f"{name}-seed{seed}",
-    }
+    contexts, seeds = ((64,), (0,)) if smoke else ((4096, 1024, 16384, 256), (0, 1, 2))
+    found = {}
+    for attention, context, seed in stored_models(contexts, seeds):
+        name = f"{attention}-{context}"
+        found[f"{name}-seed{seed}" if seed else name] = {
+            "seed": seed,
+            "attention": attention,
+            "attention_options": {"log_decay": [NEAR, 0.0]},
+            "context": context,
+            "trained": f"{name}-seed{seed}",
+        }
+    return found
 
 
 def model_of(
@@ -183,3 +187,10 @@ def first_heads(config: dict[str, Any], number: int, session: Session) -> list[t
         return [(i % 2, i) for i in range(number)]
     places = session.checkpoint.parents[3], record.RESULTS
     return ranked_heads(config["model"], "passages", config["order"], places)[:number]
+
+
+def attention_of(
+    kind: dict[str, Any], heads: Iterable[tuple[int, int]]
+) -> dict[str, dict[str, Any]]:
+    """All heads attend in one way, except those of a list, which have softmax."""
+    return {"all": kind, **{f"{layer}.{head}": {"kind": "softmax"} for layer, head in heads}}

@@ -23,10 +23,8 @@ from lsa.gpt import GPT
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
 from .harness.learning.corpora import Split
-from .recipes import model_of, reading_run, stored_models
+from .recipes import model_of, reading_runs
 
-CONTEXTS = (4096, 1024, 16384, 256)  # contexts of the models' training
-SEEDS = (0, 1, 2)
 REACH = {"softmax": 65536, "linear": 1 << 20}  # no novel is longer than the latter
 BASE = {
     "scale": "nano",
@@ -49,11 +47,9 @@ TABLES = {
 
 def runs(kind: str, smoke: bool) -> list[Run]:
     """The race's models whose weights are stored; all first seeds before the second ones."""
-    contexts, seeds, rest = ((64,), (0,), SMOKE) if smoke else (CONTEXTS, SEEDS, {})
     plan = []
-    for model in stored_models(contexts, seeds):
-        name, read = reading_run(*model)
-        config = {**BASE, "reach": REACH[read["attention"]], **read, **rest}
+    for name, read in reading_runs(smoke).items():
+        config = {**BASE, "reach": REACH[read["attention"]], **read, **(SMOKE if smoke else {})}
         plan.append(Run("whole_novels", name, config, 310 + 100 * read["seed"]))
     return plan
 

@@ -212,10 +212,6 @@ def llama_config(fields: dict[str, Any]) -> LlamaConfig:
     )
 
 
-def _fields(reader: Any) -> dict[str, Any]:
-    return {name: field.contents() for name, field in reader.fields.items() if "tokens" not in name}
-
-
 def _reader(path: Path) -> Any:
     """gguf's reader of a file, three times as fast: it slices its map a million times."""
 

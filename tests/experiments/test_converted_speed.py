@@ -5,6 +5,7 @@ import torch
 
 from experiments import converted_speed
 from experiments.harness.bench.long_states import state_at
+from experiments.recipes import attention_of
 from lsa.llama import Llama, LlamaConfig
 from lsa.machines import state_bytes
 from tests.experiments.command import performed
@@ -17,7 +18,7 @@ NO_FULL_HEADS = ("window", "window and state")
 
 def model_of(way, **shape):
     model, kind = Llama(LlamaConfig(**shape)).requires_grad_(False), converted_speed.WAYS[way]
-    model.attend(converted_speed.attention_of(kind, HEADS[: kind["first"]]))
+    model.attend(attention_of(kind["all"], HEADS[: kind["first"]]))
     return model
 
 

@@ -147,16 +147,6 @@ def test_json_that_cannot_be_signed_is_named(tmp_path, value, message):
             record.write(tmp_path / "y.json", change(["config", "scale"], float(value)))
 
 
-def test_nothing_stored_is_overwritten_unless_asked(tmp_path):
-    file = tmp_path / "x.json"
-    record.write(file, good())
-    with pytest.raises(record.RecordError, match="exists already; --force"):
-        record.write(file, {**good(), "name": "other"})
-    assert record.read(file)["name"] == good()["name"]
-    record.write(file, {**good(), "name": "other"}, overwrite=True)
-    assert record.read(file)["name"] == "other"
-
-
 def test_a_full_disk_leaves_the_old_file_and_no_rubbish(tmp_path, monkeypatch):
     file = tmp_path / "x.json"
     record.write(file, good())
@@ -166,7 +156,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_rubbish(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(record.RecordError, match="No space left on device.*--out"):
-        record.write(file, {**good(), "name": "other"}, overwrite=True)
+        record.write(file, {**good(), "name": "other"})
     assert record.read(file) == record.sign(good())
     assert [p.name for p in tmp_path.iterdir()] == ["x.json"]
 
@@ -187,7 +177,7 @@ def test_a_file_is_parsed_once_and_again_when_it_changes(tmp_path, monkeypatch):
     monkeypatch.setattr(record, "read", lambda path: reads.append(path) or read(path))
     (first,), (second,) = (record.load("e", tmp_path) for _ in range(2))
     assert len(reads) == 1 and first is second
-    record.write(path, {**good(), "experiment": "e", "config": {"scale": "124M"}}, overwrite=True)
+    record.write(path, {**good(), "experiment": "e", "config": {"scale": "124M"}})
     (changed,) = record.load("e", tmp_path)
     assert changed["config"] == {"scale": "124M"}
 

@@ -97,7 +97,7 @@ def _collect(catalogue: Catalogue, source: Path, results: Path, force: bool) -> 
         if reason:
             lines.append(f"kept      {path if path.exists() else whole}: {reason}")
             continue
-        record.write(path, new, overwrite=True)
+        record.write(path, new)
         if new["complete"]:
             record.partial_path(whole).unlink(missing_ok=True)
         dirty = " (`dirty`: not made by the code of its commit)" * new["provenance"]["dirty"]

@@ -44,17 +44,14 @@ def partial_path(path: Path) -> Path:
     return path.with_name(path.stem + PARTIAL)
 
 
-def write(path: Path, record: dict[str, Any], *, overwrite: bool = False) -> None:
+def write(path: Path, record: dict[str, Any]) -> None:
     """Sign a record, check it and write it whole: synced under another name, renamed to `path`.
 
-    Raises RecordError if the record is not valid or if `path` exists and overwrite is False,
-    WriteError if the folder cannot be written to.
+    Raises RecordError if the record is not valid, WriteError if the folder cannot be written to.
     """
     check(record, str(path), signed=False)
     with named(path):
         contents = (_layout(sign(record)) + "\n").encode()
-    if path.exists() and not overwrite:
-        raise RecordError(f"{path}: exists already; --force replaces it")
     put(path, contents)
 
 

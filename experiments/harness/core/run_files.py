@@ -129,7 +129,7 @@ class Keeper:
         if not self.team.leads or not tables or record.rows(tables) < self._kept_rows:
             return
         try:
-            record.write(self.partial, self._contents(tables, complete=False), overwrite=True)
+            record.write(self.partial, self._contents(tables, complete=False))
         except record.WriteError as error:
             self.session.warn(str(error))
 
@@ -154,7 +154,7 @@ class Keeper:
         except ValueError as error:
             self.keep(tables)
             raise record.RecordError(f"{self.path}: {error}") from error
-        record.write(self.path, contents, overwrite=True)
+        record.write(self.path, contents)
         for path in (self.partial, self.checkpoint):
             try:
                 path.unlink(missing_ok=True)
