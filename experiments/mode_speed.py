@@ -167,33 +167,20 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Perform one run; see `plan.Experiment`: limits, lengths, chunk sizes that are missing."""
     if not (tables := session.go_on()):
         tables = {"limits": limits(config, session.device), "rows": {}}
-    points = [
-        (length, name)
-        for length in doublings(config["shortest"], config["longest"])
-        for name in PASSES
-    ]
-    sweeps = [(length, name) for length in config["chunk_lengths"] for name in PASSES]
-    sweeps = sweeps if config["chunk_sizes"] else []
-    total = len(points) + len(sweeps)
-    timed, swept = (_measured(tables.get(name, {})) for name in ("rows", "chunks"))
-    for i, (length, pass_name) in enumerate(points):
-        if (length, pass_name) in timed:
+    tasks = {"rows": in_turns, "chunks": sweep}
+    lengths = {"rows": doublings(config["shortest"], config["longest"])}
+    lengths["chunks"] = config["chunk_lengths"] if config["chunk_sizes"] else []
+    measured = {name: _measured(tables.get(name, {})) for name in tasks}
+    points = [(name, length, of) for name in tasks for length in lengths[name] for of in PASSES]
+    for i, (name, length, pass_name) in enumerate(points):
+        if (length, pass_name) in measured[name]:
             continue
         if session.out_of_time():
             return Outcome(tables, complete=False)
-        for row in in_turns(config, length, pass_name, session):
-            append(tables, "rows", row)
+        for row in tasks[name](config, length, pass_name, session):
+            append(tables, name, row)
         session.save(tables)
-        session.show(i + 1, total, f"{length} tokens, {pass_name}")
-    for i, (length, pass_name) in enumerate(sweeps):
-        if (length, pass_name) in swept:
-            continue
-        if session.out_of_time():
-            return Outcome(tables, complete=False)
-        for row in sweep(config, length, pass_name, session):
-            append(tables, "chunks", row)
-        session.save(tables)
-        session.show(len(points) + i + 1, total, f"chunk sizes at {length}")
+        session.show(i + 1, len(points), f"{name}: {length} tokens, {pass_name}")
     return Outcome(tables)
 
 

@@ -71,7 +71,7 @@ def exponential_step(
 
 
 def exponential_sums(
-    sums: ExponentialSums, k: Tensor, v: Tensor, w: Tensor | float = 0.0, *, mode: str = "tree"
+    sums: ExponentialSums, k: Tensor, v: Tensor, w: Tensor | float = 0.0
 ) -> ExponentialSums:
     """T ticks at once: k, v [B, T, D] to the sums after each of them, [B, T, D]. T >= 1."""
     with torch.no_grad():
@@ -87,6 +87,6 @@ def exponential_sums(
         top = torch.maximum(torch.cat((first, top[:, :-1]), dim=1) - w, k)
         before = torch.cat((first, top[:, :-1]), dim=1)
     a, weight = (before - w - top).exp(), (k - top).exp()
-    num = scan(a, weight * v, initial_state=sums.num, mode=mode)
-    den = scan(a, weight, initial_state=sums.den, mode=mode)
+    num = scan(a, weight * v, initial_state=sums.num)
+    den = scan(a, weight, initial_state=sums.den)
     return ExponentialSums(num, den, top)

@@ -55,11 +55,12 @@ def train(group, cache, config, dtype, updates, checkpoint=None, keep_at=None, *
     try:
         one = Exact(config, load_corpus("novels"), torch.device("cpu"))
         if checkpoint is not None:
-            one.resume(Path(checkpoint))
+            resuming.resume(one, Path(checkpoint))
         while one.updates < updates:
             one.update()
             if one.updates == keep_at:
-                one.save(Path(checkpoint), wait=False)  # and the next update changes the weights
+                # The next update changes the weights.
+                resuming.save(one, Path(checkpoint), wait=False)
         validation = one.validate()
         resuming.finish(one)
     finally:

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from .training import Training
 
 
-def save(training: Training, path: Path, legs: Sequence[Leg], *, wait: bool = True) -> None:
+def save(training: Training, path: Path, legs: Sequence[Leg] = (), *, wait: bool = True) -> None:
     """Write a checkpoint of a training at `path`. Every rank calls it. Raises OSError.
 
+    legs: of the run so far, this one last.
     wait: until it is complete. Otherwise several ranks only start it, and `finish` ends it.
     """
     contents: dict[str, Any] = {
@@ -110,6 +111,7 @@ def resume(training: Training, path: Path) -> list[Leg] | None:
     except BaseException:
         training.tables = before
         raise
+    training.earlier = training.updates
     return kept["legs"]
 
 

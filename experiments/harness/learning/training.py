@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -19,7 +18,7 @@ import torch
 from lsa.gpt import GPT, next_token_loss
 
 from ..core import checkpoint
-from ..core.plan import Leg, Outcome, Session
+from ..core.plan import Outcome, Session
 from ..core.tables import INCREASING, Columns, Tables, table
 from ..core.team import here
 from ..core.watch import expecting
@@ -236,22 +235,6 @@ class Training:
         if self.device.type == "cuda":
             torch.cuda.synchronize()
 
-    def save(self, path: Path, legs: Sequence[Leg] = (), *, wait: bool = True) -> None:
-        """Write a checkpoint. legs: of the run so far, this one last. Raises OSError.
-
-        wait: until it is complete; otherwise several ranks write it while training continues.
-        """
-        resuming.save(self, path, legs, wait=wait)
-
-    def resume(self, path: Path) -> list[Leg] | None:
-        """Continue from a checkpoint; returns its legs, or None if there is no checkpoint.
-
-        Raises CheckpointError, and changes nothing, if it belongs to another run.
-        """
-        legs = resuming.resume(self, path)
-        self.earlier = self.updates
-        return legs
-
 
 def _finite(loss: float, what: str, update: int) -> float:
     if not math.isfinite(loss):
@@ -325,7 +308,7 @@ def train_or_diverge(
 def _resume(training: Training, session: Session) -> bool:
     """Whether the run continues from a checkpoint; an unusable one is set aside."""
     with checkpoint.reading(session, session.checkpoint):
-        legs = training.resume(session.checkpoint)
+        legs = resuming.resume(training, session.checkpoint)
         session.earlier[:] = legs or []
         return legs is not None
     return False
@@ -335,6 +318,7 @@ def _save(training: Training, session: Session, *, wait: bool = False) -> float:
     """Write a checkpoint, or start to; returns the time of the next one."""
     began = time.monotonic()
     with checkpoint.storing(session, session.checkpoint):
-        training.save(session.checkpoint, [*session.earlier, session.leg()], wait=wait)
+        legs = [*session.earlier, session.leg()]
+        resuming.save(training, session.checkpoint, legs, wait=wait)
     ended = time.monotonic()
     return ended + max(SAVE_EVERY, SAVE_SHARE * (ended - began))
