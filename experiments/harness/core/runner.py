@@ -167,7 +167,9 @@ def _verdict(
         return f"{label}: another process is running it", False, False
     description = describe_device(device)
     if state_of(run, out, description) in ("stored", "changed") and not force:
-        return f"{label}: {_stored_already(run, out, description)}", False, False
+        other = ", ".join(changes(run, record.path_of(out, run.experiment, description, run.name)))
+        message = f", with other values of {other}; --force replaces it" if other else ""
+        return f"{label}: stored already{message}", False, False
     if left:
         return f"budget spent: {left} runs left", True, False
     try:
@@ -201,12 +203,6 @@ def check_memory(experiment: Experiment, run: Run, device: torch.device) -> None
             f"memory: expected {in_bytes(needs)} for each rank, got {in_bytes(has)}; more ranks "
             "need less each"
         )
-
-
-def _stored_already(run: Run, out: Path, device: dict[str, Any]) -> str:
-    other = ", ".join(changes(run, record.path_of(out, run.experiment, device, run.name)))
-    message = f", with other values of {other}; --force replaces it" if other else ""
-    return f"stored already{message}"
 
 
 def _opened_once(corpus: Callable[[str], Any]) -> Callable[[str], Any]:

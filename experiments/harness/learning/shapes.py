@@ -33,24 +33,20 @@ OPTIONS = {
 }
 
 
-def attention_of(config: dict[str, Any]) -> dict[str, Any]:
-    """The attention of a run's configuration, as GPTConfig takes it.
+def shape_of(config: dict[str, Any]) -> GPTConfig:
+    """The GPTConfig of a run's configuration.
 
-    Options are in `attention_options`; older configurations have some under names of their own.
+    Options of the attention are in `attention_options`; older configurations have some under names
+    of their own.
     """
     options = {OPTIONS[key]: config[key] for key in OPTIONS if key in config}
-    options |= config.get("attention_options", {})
-    return {"attention": config["attention"], "attention_options": options}
-
-
-def shape_of(config: dict[str, Any]) -> GPTConfig:
-    """The GPTConfig of a run's configuration."""
     return gpt_config(
         config["scale"],
         vocab_size=VOCAB,
         n_positions=config.get("n_positions", config["context"]),
         **config.get("shape", {}),  # overrides of the scale: n_layer, n_head, d_model
-        **attention_of(config),
+        attention=config["attention"],
+        attention_options={**options, **config.get("attention_options", {})},
     )
 
 
