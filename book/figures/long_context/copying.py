@@ -2,46 +2,145 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+from statistics import fmean
+
+from ...explorable.figure import Axis, Explorable, Series, Toggle
 from ..lib.format import in_words
 from ..lib.pairs import Pairs, compare
-from ..lib.records import NotMeasuredError, Record, learned, rows
+from ..lib.records import Record, learned, need, provenance, rows
+from ..lib.tables import Missing
+from ..lib.tasks import label
 
 EXPERIMENT = "copying_curriculum"
-MODELS = {"softmax": "cache", "linear": "sum"}  # what a model of the experiment keeps
+# What a model of the experiment keeps, by the layer that does.
+MODELS = {
+    "softmax": "cache",
+    "linear": "sum",
+    "window": "window",
+    "window-state": "window and sum",
+    "gated": "gate",
+    "gated-delta": "delta",
+    "delta": "ungated delta",
+}
+OFTEN, NOVELS, UNSHIFTED, RARE = "often", "novels", "unshifted", "planted"
+NEAREST, FARTHEST = 64, 4096
 
 
-def run_of(model: str) -> Record:
-    """The run of seed 0 whose novels have planted passages. Raises NotMeasuredError."""
-    wanted = {"model": MODELS[model], "seed": 0}
-    for run in learned(EXPERIMENT):
-        if wanted.items() <= run["config"].items() and run["config"]["returns"]:
-            return run
-    raise NotMeasuredError(f"{EXPERIMENT}: no {model}")
+def runs_of(model: str, text: str = OFTEN) -> list[Record]:
+    """The complete runs of a model, one per seed, at the race's rate. Raises NotMeasuredError.
+
+    text: the part of a run's name between model and seed.
+    """
+    name = f"{MODELS[model].replace(' ', '-')}-{text}-seed"
+    found = [
+        run for run in learned(EXPERIMENT) if run["complete"] and run["name"].startswith(name)
+    ]
+    return need(found, f"{EXPERIMENT}: no {name}")
 
 
-def gain(model: str, distance: int) -> Pairs:
-    """Gain after training, over places of held-out novels. Raises NotMeasuredError."""
-    run = run_of(model)
-    last = run["config"]["updates"]
-    return compare([row["gain"] for row in rows(run, "again", update=last, distance=distance)])
+def trained() -> dict[str, list[Record]]:
+    """The models trained on passages that come again and again."""
+    names = {run["config"]["model"] for run in learned(EXPERIMENT) if OFTEN in run["name"]}
+    return {model: runs_of(model) for model, kept in MODELS.items() if kept in names}
+
+
+def gain(model: str, distance: int, text: str = OFTEN, update: int | None = None) -> Pairs:
+    """Gain over places of held-out novels, each the mean over seeds. Raises NotMeasuredError.
+
+    update: after how many; by default all.
+    """
+    places: dict[int, list[float]] = defaultdict(list)
+    for run in runs_of(model, text):
+        when = run["config"]["updates"] if update is None else update
+        for row in rows(run, "again", update=when, distance=distance):
+            places[row["place"]].append(row["gain"])
+    return compare([fmean(gains) for gains in places.values()])
+
+
+def loss(model: str, distance: int, text: str = OFTEN) -> float:
+    """Mean loss of the second copy at the end. Raises NotMeasuredError."""
+    return fmean(
+        row["loss"]
+        for run in runs_of(model, text)
+        for row in rows(run, "again", update=run["config"]["updates"], distance=distance)
+    )
+
+
+def figure(id: str = "copying-trained") -> Explorable | Missing:
+    """Gain on a passage that comes again, against its distance."""
+    found = trained()
+    if not found:
+        return Missing(EXPERIMENT)
+    config = next(iter(found.values()))[0]["config"]
+    series = []
+    for model, runs in found.items():
+        gains = [gain(model, distance) for distance in config["last"]]
+        columns = {
+            "distance": config["last"],
+            "gain": [one.mean for one in gains],
+            "low": [one.mean - (one.half or 0) for one in gains],
+            "high": [one.mean + (one.half or 0) for one in gains],
+        }
+        series.append(Series({"model": model}, columns, source=runs[0]["path"]))
+    returns = config["returns"]
+    return Explorable(
+        id=id,
+        caption=(
+            "**What stores the tokens copies from far; a sum does not.** *Gain*: how much lower "
+            "the loss of a passage is when it comes again. Trained where it does after "
+            f"{returns['nearest']} to {returns['farthest']} bytes. "
+            f"Bars: 95% intervals over {config['places']} places."
+        ),
+        alt=(
+            "Gain on a passage that comes again against the bytes since its first copy, one line "
+            "for each model."
+        ),
+        series=series,
+        x=Axis("distance", "Passage comes again after", "bytes", log=2),
+        y=Axis("gain", "Gain", "nats per byte", digits=3, low="low", high="high"),
+        color="model",
+        mark="line+dot",
+        controls=[
+            Toggle("model", "Model", options={model: label(model) for model in found})
+        ],
+        provenance=provenance([run for runs in found.values() for run in runs]),
+    )
 
 
 def numbers() -> dict[str, str]:
     """Numbers for the chapter."""
 
-    def config() -> dict:
-        return run_of("softmax")["config"]
+    def config(text: str = OFTEN) -> dict:
+        return runs_of("softmax", text)[0]["config"]
 
-    def megabytes() -> float:
-        return config()["updates"] * config()["spans"] * config()["span"] / 1e6
+    def megabytes(text: str) -> float:
+        return config(text)["updates"] * config(text)["spans"] * config(text)["span"] / 1e6
 
+    gains: dict[str, Callable[[], str]] = {
+        f"copying_{model.replace('-', '_')}_{distance}": partial(_signed, model, distance)
+        for model in MODELS
+        for distance in (NEAREST, 256, FARTHEST)
+    }
     return in_words(
         copying_updates=lambda: f"{config()['updates']:,}",
         copying_context=lambda: f"{config()['context']:,}",
-        copying_bytes=lambda: f"{megabytes():.0f}",
+        copying_bytes=lambda: f"{megabytes(OFTEN):.1f}",
         copying_places=lambda: f"{config()['places']}",
-        copying_softmax_64=lambda: gain("softmax", 64).spread(),
-        copying_linear_64=lambda: gain("linear", 64).spread(),
-        copying_softmax_1024=lambda: gain("softmax", 1024).spread(),
-        copying_linear_1024=lambda: gain("linear", 1024).spread(),
+        copying_nearest=lambda: f"{config()['returns']['nearest']}",
+        copying_farthest=lambda: f"{config()['returns']['farthest']}",
+        copying_before=lambda: gain("softmax", NEAREST, update=200).spread(2),
+        copying_after=lambda: gain("softmax", NEAREST, update=300).spread(2),
+        copying_loss=lambda: f"{loss('softmax', NEAREST):.2f}",
+        copying_rare_updates=lambda: f"{config(RARE)['updates']:,}",
+        copying_rare_softmax=lambda: gain("softmax", NEAREST, RARE).spread(),
+        copying_novels=lambda: gain("softmax", NEAREST, NOVELS).spread(),
+        copying_unshifted=lambda: gain("softmax", NEAREST, UNSHIFTED).spread(),
+        **gains,
     )
+
+
+def _signed(model: str, distance: int) -> str:
+    return gain(model, distance).spread(2)
