@@ -51,17 +51,12 @@
     return { picture, rows };
   }
 
-  const count = (label) => {
-    const value = element("b");
-    return { value, group: element("p", {}, element("span", {}, label), value) };
-  };
-
   Stage.mount("ranks", (stage) => {
     const { picture, rows } = layOut();
-    const total = count("Received by the last rank so far");
+    const total = Stage.fact("Received by the last rank so far");
     const ends = {
-      gather: count("Last rank, in all: states"),
-      ring: count("Last rank, in all: keys and values"),
+      gather: Stage.fact("Last rank, in all: states"),
+      ring: Stage.fact("Last rank, in all: keys and values"),
     };
     const names = Object.entries({ "its own": "own", "just received": "moving", "received before": "held" })
       .map(([words, css]) =>

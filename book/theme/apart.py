@@ -57,6 +57,5 @@ def put_apart(app: Sphinx, page: str, template: str, context: dict, doctree) -> 
         (folder / f"{name}.js").write_text(script, encoding="utf-8")
 
 
-def setup(app: Sphinx) -> dict:
+def setup(app: Sphinx) -> None:
     app.connect("html-page-context", put_apart, priority=940)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

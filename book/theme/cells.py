@@ -22,6 +22,5 @@ def depart(writer: HTML5Translator, words: nodes.paragraph) -> None:
         type(writer).depart_paragraph(writer, words)
 
 
-def setup(app: Sphinx) -> dict:
+def setup(app: Sphinx) -> None:
     app.add_node(nodes.paragraph, override=True, html=(visit, depart))
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -20,6 +20,5 @@ class RoundAuthorYear(AuthorYearReferenceStyle):
     bracket_year: BracketStyle = field(default_factory=round_brackets)
 
 
-def setup(app: Sphinx) -> dict:
+def setup(app: Sphinx) -> None:
     register_plugin("sphinxcontrib.bibtex.style.referencing", "author_year_round", RoundAuthorYear)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

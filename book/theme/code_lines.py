@@ -42,6 +42,5 @@ def prepare(app: Sphinx, page: str, template: str, context: dict, doctree) -> No
         context["body"] = with_lines(body)
 
 
-def setup(app: Sphinx) -> dict:
+def setup(app: Sphinx) -> None:
     app.connect("html-page-context", prepare)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

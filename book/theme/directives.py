@@ -133,7 +133,7 @@ class Margin(Block):
         return [make("aside", *title, *self.body(), css="margin-note", role="note")]
 
 
-def setup(app: Sphinx) -> dict:
+def setup(app: Sphinx) -> None:
     others = dict.fromkeys(("latex", "text", "man", "texinfo"), (pass_through, pass_through))
     app.add_node(HtmlElement, html=(visit_html, depart_html), **others)
     app.add_directive("question", Question)
@@ -142,4 +142,3 @@ def setup(app: Sphinx) -> dict:
     app.add_directive("check", Check)
     app.add_directive("aside", Aside, override=True)
     app.add_directive("margin", Margin, override=True)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

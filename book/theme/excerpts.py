@@ -47,9 +47,7 @@ def _text(element: Tag) -> Iterator[str]:
             yield "" if child.name in INLINE else " "
 
 
-def publish(app: Sphinx, error: Exception | None) -> None:
-    if error or app.builder.format != "html":
-        return
+def publish(app: Sphinx) -> None:
     site = Path(app.outdir)
     pages = {
         f"{page}.html": words((site / f"{page}.html").read_text(encoding="utf-8"))
@@ -57,8 +55,3 @@ def publish(app: Sphinx, error: Exception | None) -> None:
     }
     script = f"window.BOOK_PAGES = {json.dumps(pages, ensure_ascii=False)};\n"
     (site / PUBLISHED).write_text(script, encoding="utf-8")
-
-
-def setup(app: Sphinx) -> dict:
-    app.connect("build-finished", publish, priority=955)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

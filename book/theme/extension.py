@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from importlib import import_module
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -17,7 +18,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
-from . import icons, notebooks
+from . import excerpts, head, icons, notebooks, previews
 from .fonts import fit_fonts
 from .styles import join_sheets
 
@@ -33,14 +34,12 @@ EXTENSIONS = (
     "cells",
     "directives",
     "stages",
-    "previews",
     "apart",
     "head",
     "code_lines",
     "letters",
     "minutes",
     "rooms",
-    "excerpts",
     "kernels",
     "reading",
 )
@@ -196,12 +195,15 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     calm_theme(app)
     join_sheets(Path(app.outdir))
     fit_fonts(Path(app.outdir))
+    previews.add_previews(app)
+    excerpts.publish(app)
+    head.finish(app)
 
 
 def setup(app: Sphinx) -> dict:
     kernel_environment()
     for name in EXTENSIONS:
-        app.setup_extension(f"book.theme.{name}")
+        import_module(f".{name}", __package__).setup(app)
     # Before the theme's own templates, which the last extension put first.
     app.config.templates_path.insert(0, str(THEME / "templates"))
     room = BOOK / "explorable"
@@ -212,4 +214,5 @@ def setup(app: Sphinx) -> dict:
     app.connect("doctree-resolved", drop_thebe_config, priority=900)
     app.connect("html-page-context", prepare_page, priority=900)
     app.connect("build-finished", finish, priority=900)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    # The version of what minutes.py keeps with each page.
+    return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

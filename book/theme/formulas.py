@@ -119,9 +119,8 @@ def publish(app: Sphinx) -> None:
         )
 
 
-def setup(app: Sphinx) -> dict:
+def setup(app: Sphinx) -> None:
     app.add_config_value("formula_macros", {}, "html", types=[dict])
     app.add_html_math_renderer("katex", (visit_inline, None), (visit_displayed, None))
     app.config.html_math_renderer = "katex"
     app.connect("builder-inited", publish)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -167,17 +167,13 @@ def write_sitemap(app: Sphinx) -> None:
     )
 
 
-def finish(app: Sphinx, error: Exception | None) -> None:
-    if error or app.builder.format != "html":
-        return
+def finish(app: Sphinx) -> None:
     for page in Path(app.outdir).rglob("*.html"):
         check_policy(page.name, page.read_text(encoding="utf-8"))
     write_sitemap(app)
 
 
-def setup(app: Sphinx) -> dict:
+def setup(app: Sphinx) -> None:
     if base := os.environ.get("BOOK_URL"):
         app.config.html_baseurl = base
     app.connect("html-page-context", prepare, priority=950)
-    app.connect("build-finished", finish, priority=960)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -106,11 +106,10 @@ def stop_zygote(*_) -> None:
         Provisioner.zygote = None
 
 
-def setup(app: Sphinx) -> dict:
+def setup(app: Sphinx) -> None:
     # jupyter-cache calls nbclient by this name, and myst-nb has no setting for it.
     utils.executenb = execute
     app.add_config_value("kernel_imports", [], "", [list])
     app.connect("env-before-read-docs", start_zygote)
     app.connect("env-updated", stop_zygote)
     app.connect("build-finished", stop_zygote)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -23,6 +23,5 @@ def add_row(app: Sphinx, doctree: nodes.document, page: str) -> None:
         glossary.parent.insert(glossary.parent.index(glossary), row(glossary))
 
 
-def setup(app: Sphinx) -> dict:
+def setup(app: Sphinx) -> None:
     app.connect("doctree-resolved", add_row)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -53,7 +53,6 @@ def prepare(app: Sphinx, page: str, template: str, context: dict, doctree) -> No
         context["book_time"] = reading_time(sum(counts[name] for name in {page, *numbered}))
 
 
-def setup(app: Sphinx) -> dict:
+def setup(app: Sphinx) -> None:
     app.connect("doctree-read", count_words)
     app.connect("html-page-context", prepare)
-    return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -51,9 +51,7 @@ def render(element: Tag, page: Path, reader: Path, href: str) -> str:
     return f'<template class="preview-source" data-href="{href}">{fragment}</template>'
 
 
-def add_previews(app: Sphinx, error: Exception | None) -> None:
-    if error or app.builder.format != "html":
-        return
+def add_previews(app: Sphinx) -> None:
     pages: dict[Path, BeautifulSoup] = {}
 
     def parsed(path: Path) -> BeautifulSoup:
@@ -76,8 +74,3 @@ def add_previews(app: Sphinx, error: Exception | None) -> None:
                 templates.append(render(element, target, reader, f"{path}#{anchor}"))
         html = html.replace("</body>", "\n".join([*templates, "</body>"]))
         reader.write_text(html, encoding="utf-8")
-
-
-def setup(app: Sphinx) -> dict:
-    app.connect("build-finished", add_previews, priority=950)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -65,8 +65,7 @@ def write_every_page(app: Sphinx, env: BuildEnvironment) -> set[str]:
     return set(env.found_docs)
 
 
-def setup(app: Sphinx) -> dict:
+def setup(app: Sphinx) -> None:
     app.connect("env-get-outdated", outdated_chapters)
     app.connect("env-before-read-docs", read_in_parallel)
     app.connect("env-updated", write_every_page)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

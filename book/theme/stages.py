@@ -4,6 +4,7 @@
     :title: Four machines read one text
     :part: ...          optional, passed to the script
     :needs: costs       optional, other scripts that it uses, explorable-… of the charts among them
+    :room: 442 439      optional, px of space for what it adds, on a phone and at a desk
 
     **The message.** The caption: what to see, for all readers; without JavaScript there is
     nothing else.
@@ -41,21 +42,32 @@ SIZE = re.compile(r'width="(\d+)" height="(\d+)"')
 TITLE = re.compile(r"<title>([^<]*)</title>")
 
 
+def room(heights: str) -> str:
+    """Attribute that keeps space for what the script adds, so that nothing below a stage moves.
+
+    heights: two, in px: on a page of 412 px and on a wide one; stage.css takes one of them.
+    Raises ValueError.
+    """
+    narrow, wide = map(int, heights.split())
+    return f' style="--narrow:{narrow};--wide:{wide}"'
+
+
 class Stage(Block):
     required_arguments = 1
     option_spec: ClassVar = {
         "title": directives.unchanged_required,
         "part": directives.unchanged_required,
         "needs": directives.unchanged_required,
+        "room": room,
     }
 
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]
         needed = ("stage", *self.options.get("needs", "").split(), name)
         for script in needed:
-            room = CHARTS if script.startswith("explorable-") else SCRIPTS
-            if not (room / f"{script}.js").is_file():
-                raise self.error(f"stage: no script {script}.js in book/{room.name}")
+            folder = CHARTS if script.startswith("explorable-") else SCRIPTS
+            if not (folder / f"{script}.js").is_file():
+                raise self.error(f"stage: no script {script}.js in book/{folder.name}")
         anchor = nodes.make_id("-".join(filter(None, (name, self.options.get("part")))))
         about = {"data-stage": name, "data-scripts": " ".join(dict.fromkeys(needed))}
         if "part" in self.options:
@@ -69,7 +81,7 @@ class Stage(Block):
             make("p", title, css="stage-title", ids=[f"{anchor}-title"]),
             *message,
             _html(without_script(anchor)),
-            _html('<div class="stage"></div>'),
+            _html(f'<div class="stage"{self.options.get("room", "")}></div>'),
             make("div", *caption, css="stage-caption"),
             css="stage-frame figure-frame",
             ids=[anchor],
@@ -133,7 +145,6 @@ def _html(text: str) -> nodes.raw:
     return nodes.raw("", text, format="html")
 
 
-def setup(app: Sphinx) -> dict:
+def setup(app: Sphinx) -> None:
     app.add_directive("stage", Stage)
     app.add_role("view", View())
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -67,11 +67,10 @@ def nothing_to_merge(domain: ProofDomain, pages: set[str], other: dict) -> None:
     """Statements of pages read in parallel are in the environment, not in the domain."""
 
 
-def setup(app: Sphinx) -> dict:
+def setup(app: Sphinx) -> None:
     NODE_TYPES["result"] = ResultNode
     PROOF_TYPES["result"] = ResultDirective
     ProofDomain.directives |= {"result": ResultDirective, "proof": ProofDirective}
     ProofDomain.merge_domaindata = nothing_to_merge
     app.setup_extension("sphinx_proof")
     app.connect("doctree-read", unwrap_sections)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -64,6 +64,5 @@ class Unbroken(SphinxPostTransform):
         keep_punctuation(self.document)
 
 
-def setup(app: Sphinx) -> dict:
+def setup(app: Sphinx) -> None:
     app.add_post_transform(Unbroken)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -17,19 +17,10 @@ from book.explorable.figure import (
     Series,
     Toggle,
 )
+from book.theme import head
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
-PLOTLY = BOOK / "theme" / "vendor" / "plotly-basic-4.1.1" / "plotly-basic.min.js"
-SCRIPTS = (
-    "explorable-elements",
-    "explorable-model",
-    "explorable-geometry",
-    "explorable-draw",
-    "explorable-cursor",
-    "figure-pin",
-    "figure-view",
-    "explorable",
-)
+SCRIPTS = [Path(name).stem for name in head.SCRIPTS_WITH['<figure class="explorable figure-frame"']]
 DARK_PAGE = "html[data-theme=dark] { color: #ced6dd; background: #14181e }"
 
 

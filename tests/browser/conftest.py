@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Error, Page, Request, expect
 
+from book.explorable import notebook
 from book.explorable import page as explorable_page
 from book.paper.browser import launched
-from tests.browser.charts import BOOK, DARK_PAGE, PLOTLY, SCRIPTS
+from tests.browser.charts import BOOK, DARK_PAGE, SCRIPTS
 from tests.browser.stages import PLACES, SET_BACK
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -230,7 +231,8 @@ def show(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
     """Open a page of the given figures; the test fails if it asks for anything not local."""
     troubles, contexts = [], []
     engine = [f"explorable/{name}" for name in ("explorable.css", *(f"{s}.js" for s in SCRIPTS))]
-    for path in (*(BOOK / name for name in engine), BOOK / "theme/static/palette.css", PLOTLY):
+    engine += ["theme/static/palette.css"]
+    for path in (*(BOOK / name for name in engine), notebook.PLOTLY):
         shutil.copy(path, tmp_path)
 
     def open_one(*figures, fragment="", theme="light", width=1280, before="", **options):

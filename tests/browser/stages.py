@@ -52,8 +52,9 @@ FEW_BUTTONS = {"roofline": 0, "ribbon": 0, "race": 1, "ratios": 2, "bet": 2}
 
 ROOM = """(frame) => {
     const wide = frame.clientWidth >= 34 * 16;
-    const kept = getComputedStyle(frame).getPropertyValue(wide ? "--wide" : "--narrow");
-    return [Number(kept), frame.querySelector(".stage").offsetHeight];
+    const stage = frame.querySelector(".stage");
+    const kept = getComputedStyle(stage).getPropertyValue(wide ? "--wide" : "--narrow");
+    return [Number(kept), stage.offsetHeight];
 }"""
 STICKING_OUT = """(frame) => Math.max(...[...frame.querySelectorAll(".stage *")]
     .map((part) => part.getBoundingClientRect().right)) - frame.getBoundingClientRect().right"""

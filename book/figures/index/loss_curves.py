@@ -9,10 +9,10 @@ from ..lib.axes import LOSS, PROGRESS
 from ..lib.format import in_words
 from ..lib.records import (
     SCALE_LABELS,
-    NotMeasuredError,
     Record,
     curve,
     have,
+    losses_by_update,
     need,
     provenance,
 )
@@ -133,9 +133,8 @@ def leaves_pairs(run: Record) -> int | None:
     """The first update at which a run's loss is clearly below that of letter pairs."""
     if not have("ngram_baseline"):
         return None
-    columns, level = curve(run), below_pairs()
-    points = zip(columns["update"], columns["loss"], strict=True)
-    return next((update for update, loss in points if loss < level), None)
+    level = below_pairs()
+    return next((update for update, loss in losses_by_update(run).items() if loss < level), None)
 
 
 def pair(records: list[Record], scale: str, context: int) -> Pair:
@@ -145,23 +144,19 @@ def pair(records: list[Record], scale: str, context: int) -> Pair:
         for run in records
         if model(run) == scale and run["config"]["context"] == context
     }
-    if not {"softmax", "linear"} <= runs.keys():
-        raise NotMeasuredError(f"loss_curves: no pair of {scale} at {context}")
+    need({"softmax", "linear"} <= runs.keys(), f"loss_curves: no pair of {scale} at {context}")
     return runs["softmax"], runs["linear"]
 
 
 def loss_after(run: Record, updates: int) -> float:
     """Validation loss after a number of updates. Raises NotMeasuredError."""
-    table = run["tables"]["validation"]
-    for update, value in zip(table["update"], table["loss"], strict=True):
-        if update == updates:
-            return value
-    raise NotMeasuredError(f"{run['name']}: no validation after {updates} updates")
+    loss = losses_by_update(run).get(updates)
+    return need(loss, f"{run['name']}: no validation after {updates} updates")
 
 
 def common_updates(*records: Record) -> int:
     """The last number of updates after which all these runs were validated."""
-    both = set.intersection(*({*run["tables"]["validation"]["update"]} for run in records))
+    both = set.intersection(*({*losses_by_update(run)} for run in records))
     return max(need(both, "loss_curves: never validated after the same updates"))
 
 
@@ -173,14 +168,12 @@ def behind(softmax: Record, linear: Record) -> float:
 
 def last_loss(run: Record) -> float:
     """The last loss of a run's curve. Raises NotMeasuredError if it was never validated."""
-    losses = need(curve(run)["loss"], f"{run['name']}: never validated")
-    return losses[-1]
+    return [*need(losses_by_update(run), f"{run['name']}: never validated").values()][-1]
 
 
 def last_update(run: Record) -> int:
     """Number of updates at the last validation. Raises NotMeasuredError."""
-    updates = need(curve(run)["update"], f"{run['name']}: never validated")
-    return updates[-1]
+    return max(need(losses_by_update(run), f"{run['name']}: never validated"))
 
 
 def nano_pair(context: int) -> Pair:

@@ -9,7 +9,7 @@ from ..lib.records import NotMeasuredError, Record, need, provenance, row
 from ..lib.tables import Missing
 from ..relatives import recall
 from ..trained_model import distances
-from ..trained_model.measured import EXPERIMENT, HEADS, measured, sets
+from ..trained_model.measured import EXPERIMENT, HEADS, columns_of, measured, sets
 from ..trained_model.remove_exponential import SOME, confined, everywhere, first_alone
 
 WHAT = {"gain": "Recall of a passage", "cut": "Rise of the loss"}
@@ -24,13 +24,7 @@ def _runs() -> dict[int, Record]:
 
 
 def _columns(what: str) -> dict[str, list]:
-    found = {heads: measured(run, what) for heads, run in _runs().items()}
-    return {
-        "heads": [*found],
-        "nats": [one.mean for one in found.values()],
-        "low": [one.mean - one.half for one in found.values()],
-        "high": [one.mean + one.half for one in found.values()],
-    }
+    return columns_of(((heads, measured(run, what)) for heads, run in _runs().items()), "heads")
 
 
 def figure(id: str = "price") -> Explorable | Missing:

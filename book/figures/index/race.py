@@ -7,7 +7,6 @@ measured separately, interleaved, on a quiet computer.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from itertools import pairwise
 from statistics import fmean
 
@@ -21,6 +20,8 @@ from ..lib.records import (
     have,
     learned,
     load,
+    losses_by_update,
+    mean_curve,
     need,
     provenance,
     row,
@@ -57,7 +58,7 @@ Found = dict[str, list[Record]]
 def curves(context: int | None = None) -> list[Record]:
     """The stored trainings, at one context or at all."""
     trained = learned("race", model=["softmax", "linear"])
-    runs = [run for run in trained if run["config"]["model"] in MODELS and losses(run)]
+    runs = [run for run in trained if run["config"]["model"] in MODELS and losses_by_update(run)]
     return [run for run in runs if context in (None, run["config"]["context"])]
 
 
@@ -122,16 +123,10 @@ def ratio(context: int) -> float:
     return seconds("softmax", context) / seconds("linear", context)
 
 
-def losses(run: Record) -> dict[int, float]:
-    """Validation loss by update, without the untrained model."""
-    table = run["tables"]["validation"]
-    return {u: x for u, x in zip(table["update"], table["loss"], strict=True) if u}
-
-
 def ends(model: str, context: int) -> list[float]:
     """The last loss of each seed. Raises NotMeasuredError."""
     runs = need(by_model(context).get(model), f"race: no {model} at {context}")
-    return [[*losses(run).values()][-1] for run in runs]
+    return [[*losses_by_update(run).values()][-1] for run in runs]
 
 
 def end(model: str, context: int) -> float:
@@ -143,13 +138,6 @@ def differences(first: str, second: str, context: int) -> list[float]:
     """The last loss of one model minus another's, for each seed. Raises NotMeasuredError."""
     runs = by_model(context)
     return pairs.differences(runs.get(first, ()), runs.get(second, ()))
-
-
-def mean_curve(runs: Iterable[Record]) -> dict[int, float]:
-    """The mean loss of several seeds, at the updates at which all were validated."""
-    every = [losses(run) for run in runs]
-    common = sorted(set.intersection(*(set(curve) for curve in every)))
-    return {update: fmean(curve[update] for curve in every) for update in common}
 
 
 def minutes_to(model: str, context: int, level: float) -> float | None:
@@ -169,7 +157,7 @@ def _series() -> list[Series]:
             attention, sight = MODELS[model]
             pace = seconds(model, context) / 60
             shown = {"mean": [mean_curve(runs)]}
-            shown |= {"each": [losses(run) for run in runs]} if len(runs) > 1 else {}
+            shown |= {"each": [losses_by_update(run) for run in runs]} if len(runs) > 1 else {}
             for seeds, lines in shown.items():
                 for i, line in enumerate(lines):
                     series.append(

@@ -6,9 +6,9 @@ from IPython.display import HTML
 
 from ...explorable.figure import Explorable
 from ...explorable.markup import json_script
-from ..lib.records import NotMeasuredError, need
+from ..lib.records import NotMeasuredError, mean_curve, need
 from ..lib.tables import Missing
-from .race import CONTEXTS, OPENS_AT, PAIR, by_model, figure, mean_curve, seconds
+from .race import CONTEXTS, OPENS_AT, PAIR, by_model, figure, seconds
 
 DIGITS = 4
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import accumulate
+from statistics import fmean
 from typing import Any, TypeVar
 
 from experiments.catalogue import EXPERIMENTS
@@ -193,18 +194,25 @@ def row(run: Record, table_name: str = "rows", /, **wanted: object) -> Row:
     raise NotMeasuredError(f"{run['name']}: no {table_name} with {wanted}")
 
 
+def losses_by_update(run: Record) -> dict[int, float]:
+    """Validation loss by update, without the untrained model."""
+    table = run["tables"]["validation"]
+    return {u: x for u, x in zip(table["update"], table["loss"], strict=True) if u}
+
+
 def curve(run: Record) -> dict[str, list]:
     """Validation loss against updates and minutes of training, without the untrained model."""
-    tables = run["tables"]
-    seconds = [0.0, *accumulate(tables["train"]["seconds"])]
-    validation = tables["validation"]
-    points = [
-        (update, loss)
-        for update, loss in zip(validation["update"], validation["loss"], strict=True)
-        if update
-    ]
+    seconds = [0.0, *accumulate(run["tables"]["train"]["seconds"])]
+    points = losses_by_update(run)
     return {
-        "update": [update for update, _ in points],
-        "minutes": [seconds[update] / 60 for update, _ in points],
-        "loss": [loss for _, loss in points],
+        "update": [*points],
+        "minutes": [seconds[update] / 60 for update in points],
+        "loss": [*points.values()],
     }
+
+
+def mean_curve(runs: Iterable[Record]) -> dict[int, float]:
+    """The mean loss of several seeds, at the updates at which all were validated."""
+    every = [losses_by_update(run) for run in runs]
+    common = sorted(set.intersection(*(set(curve) for curve in every)))
+    return {update: fmean(curve[update] for curve in every) for update in common}

@@ -15,6 +15,7 @@ from .measured import (
     HERE,
     NEAR,
     Mean,
+    columns_of,
     measured,
     more_recall,
     ranking,
@@ -25,7 +26,6 @@ from .remove_exponential import (
     FEW,
     SOME,
     TEXTS,
-    columns_of,
     confined,
     first_alone,
     in_both,
@@ -103,7 +103,9 @@ def figure(id: str = "heads-by-distance") -> Explorable | Missing:
             runs = dict(_runs(case, text))
             if len(runs) < 2:
                 continue
-            columns = columns_of([*runs.items()], "gain", along="distance")
+            columns = columns_of(
+                ((distance, measured(run, "gain")) for distance, run in runs.items()), "distance"
+            )
             source = next(iter(runs.values()))["path"]
             series.append(Series({"heads": case, "text": text}, columns, source=source))
             drawn += runs.values()

@@ -7,7 +7,7 @@ from ..lib.format import in_words, percent
 from ..lib.records import NotMeasuredError, Record, learned, need, provenance, rows
 from ..lib.tables import Missing
 from . import few_states
-from .measured import HERE, Mean, mean_of, measured
+from .measured import HERE, Mean, columns_of, mean_of, measured
 from .remove_exponential import SOME, everywhere, first_alone
 
 EXPERIMENT = "far_weights"
@@ -30,9 +30,7 @@ def stored() -> dict[str, Record]:
 
 def run_of(name: str) -> Record:
     """One run. Raises NotMeasuredError."""
-    if (run := stored().get(name)) is None:
-        raise NotMeasuredError(f"{EXPERIMENT}: no {name}")
-    return run
+    return need(stored().get(name), f"{EXPERIMENT}: no {name}")
 
 
 def gain(name: str) -> Mean:
@@ -73,15 +71,6 @@ def _lines() -> dict[str, list[tuple[float, Mean, Record]]]:
     return {name: sorted(line, key=lambda one: one[0]) for name, line in lines.items() if line}
 
 
-def _columns(points: list[tuple[float, Mean]]) -> dict[str, list]:
-    return {
-        "features": [features for features, _ in points],
-        "nats": [one.mean for _, one in points],
-        "low": [one.mean - one.half for _, one in points],
-        "high": [one.mean + one.half for _, one in points],
-    }
-
-
 def figure(id: str = "far-weights") -> Explorable | Missing:
     """Gain against the features of a state that can give the weights of far tokens."""
     if not (lines := _lines()):
@@ -94,11 +83,11 @@ def figure(id: str = "far-weights") -> Explorable | Missing:
         trained = few_states.gain(few_states.STATE, heads=SOME)
     except NotMeasuredError:
         return Missing(EXPERIMENT)
-    series = [
-        Series({"way": name}, _columns([one[:2] for one in line]), source=line[0][2]["path"])
-        for name, line in lines.items()
-    ]
-    series.append(Series({"way": TRAINED}, _columns([(FEATURES, trained)])))
+    series = []
+    for name, line in lines.items():
+        columns = columns_of((one[:2] for one in line), "features")
+        series.append(Series({"way": name}, columns, source=line[0][2]["path"]))
+    series.append(Series({"way": TRAINED}, columns_of([(FEATURES, trained)], "features")))
     span = [min(line[0][0] for line in lines.values()), max(line[-1][0] for line in lines.values())]
     return Explorable(
         id=id,

@@ -6,7 +6,7 @@ from math import comb
 from statistics import fmean
 
 from ..lib.format import in_words, percent
-from ..lib.records import NotMeasuredError, Record, learned, of_config, rows
+from ..lib.records import NotMeasuredError, Record, learned, need, of_config, rows
 from ..lib.seeds import how_many_seeds
 from ..lib.tables import Missing, Table
 from .measured import HERE, Mean, mean_of, measured, run_of
@@ -24,17 +24,14 @@ def students(*arms: str, heads: int = 8) -> list[Record]:
     arms: those of the runs; without any, the two that the table compares.
     """
     wanted = {"arms": [*(arms or (WINDOW, STATE))], "heads": heads}
-    runs = learned(EXPERIMENT)
-    if not (found := [run for run in runs if wanted.items() <= run["config"].items()]):
-        raise NotMeasuredError(f"{EXPERIMENT}: no {wanted}")
-    return found
+    found = [run for run in learned(EXPERIMENT) if wanted.items() <= run["config"].items()]
+    return need(found, f"{EXPERIMENT}: no {wanted}")
 
 
 def at_the_end(run: Record, arm: str, column: str, **asked: object) -> dict[int, float]:
     """{text: a column after training} of one arm of a run. Raises NotMeasuredError."""
     found = rows(run, "measured", arm=arm, tokens=run["config"]["tokens"], **asked)
-    if not found:
-        raise NotMeasuredError(f"{EXPERIMENT}: no {arm} at {asked}")
+    need(found, f"{EXPERIMENT}: no {arm} at {asked}")
     return {row["text"]: row[column] for row in found}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.format import counted, in_words, percent
-from ..lib.records import NotMeasuredError, provenance
+from ..lib.records import NotMeasuredError, need, provenance
 from ..lib.tables import Missing, Table
 from .look_inside import copied
 from .measured import EXPERIMENT, FAR, HERE, Head, Mean, ranked, ranking, stored
@@ -122,9 +122,7 @@ def alone_by_rank() -> dict[int, Mean]:
 
 def alone(rank: int) -> Mean:
     """The fall for one head. Raises NotMeasuredError."""
-    if (fall := alone_by_rank().get(rank)) is None:
-        raise NotMeasuredError(f"{EXPERIMENT}: no head of rank {rank} alone")
-    return fall
+    return need(alone_by_rank().get(rank), f"{EXPERIMENT}: no head of rank {rank} alone")
 
 
 def sum_alone(number: int = FEW) -> float:

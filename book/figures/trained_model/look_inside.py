@@ -19,7 +19,7 @@ from experiments.harness.core import record
 
 from ...explorable.markup import json_script
 from ..lib.format import in_words, listed, percent
-from ..lib.records import NotMeasuredError, Record, learned, provenance, rows, weights_of
+from ..lib.records import NotMeasuredError, Record, learned, need, provenance, rows, weights_of
 from ..lib.tables import Missing
 from .measured import Head, ranking
 from .remove_exponential import FEW
@@ -65,8 +65,7 @@ def data() -> HTML | Missing:
 def stored() -> list[Record]:
     """A run for each page, the default one first. Raises NotMeasuredError."""
     runs = [run for run in learned(EXPERIMENT) if run["complete"]]
-    if not runs:
-        raise NotMeasuredError(f"{EXPERIMENT}: no page")
+    need(runs, f"{EXPERIMENT}: no page")
     return sorted(runs, key=lambda run: (run["config"]["text"] != DEFAULT, run["name"]))
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from math import sqrt
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
-from ..lib.records import NotMeasuredError, Record, learned, rows
+from ..lib.records import NotMeasuredError, Record, learned, need, rows
 from ..lib.seed_error import t_95
 
 EXPERIMENT = "remove_exponential"
@@ -46,6 +46,17 @@ def mean_of(values: list[float]) -> Mean:
     return Mean(fmean(values), spread / sqrt(len(values)), len(values))
 
 
+def columns_of(points: Iterable[tuple[float, Mean]], along: str) -> dict[str, list]:
+    """Columns of a line with bars: places on the axis `along`, means and their intervals."""
+    found = [*points]
+    return {
+        along: [place for place, _ in found],
+        "nats": [one.mean for _, one in found],
+        "low": [one.mean - one.half for _, one in found],
+        "high": [one.mean + one.half for _, one in found],
+    }
+
+
 def stored() -> dict[str, Record]:
     """The runs by their names."""
     return {run["name"]: run for run in learned(EXPERIMENT)}
@@ -54,9 +65,7 @@ def stored() -> dict[str, Record]:
 def run_of(where: str, case: str = "", *, text: str = "passages", distance: int = HERE) -> Record:
     """One run, named by where its heads are confined. Raises NotMeasuredError."""
     name = f"{text}-{distance}-{where}-{case}".removesuffix("-")
-    if (run := stored().get(name)) is None:
-        raise NotMeasuredError(f"{EXPERIMENT}: no {name}")
-    return run
+    return need(stored().get(name), f"{EXPERIMENT}: no {name}")
 
 
 def softmax_of(run: Record) -> Record:
@@ -118,8 +127,7 @@ def more_recall(run: Record, other: Record) -> Mean:
 
 def _recalls(run: Record) -> list[float]:
     name = run["name"].replace("passages", "unseen", 1)
-    if (control := stored().get(name)) is None:
-        raise NotMeasuredError(f"{EXPERIMENT}: no {name}")
+    control = need(stored().get(name), f"{EXPERIMENT}: no {name}")
     pairs = zip(rows(control, "texts"), rows(run, "texts"), strict=False)
     return [one["second"] - other["second"] for one, other in pairs]
 
@@ -167,9 +175,7 @@ class Head(NamedTuple):
 def ranked(text: str = "passages", distance: int = HERE) -> Record:
     """The run that ranks heads. Raises NotMeasuredError."""
     name = f"rank-{text}" if distance == HERE else f"rank-{text}-{distance}"
-    if (run := stored().get(name)) is None:
-        raise NotMeasuredError(f"{EXPERIMENT}: no ranking of {text} after {distance}")
-    return run
+    return need(stored().get(name), f"{EXPERIMENT}: no ranking of {text} after {distance}")
 
 
 def ranking(

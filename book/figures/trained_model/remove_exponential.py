@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from ..lib.format import counted, in_words, listed, percent
-from ..lib.records import NotMeasuredError, Record, provenance, rows
+from ..lib.records import NotMeasuredError, Record, need, provenance, rows
 from ..lib.tables import Missing, Table
 from .measured import (
     EXPERIMENT,
@@ -13,6 +13,7 @@ from .measured import (
     Head,
     Mean,
     by_novel,
+    columns_of,
     mean_of,
     measured,
     more_recall,
@@ -41,15 +42,8 @@ BASICS = {
 }
 
 
-def columns_of(runs: list[tuple[int, Record]], what: str, along: str = "heads") -> dict[str, list]:
-    """Columns of a line: a value of `along` for each run, and `what` was measured in it."""
-    columns: dict[str, list] = {name: [] for name in (along, "nats", "low", "high")}
-    for place, run in runs:
-        result = measured(run, what)
-        ends = result.mean, result.mean - result.half, result.mean + result.half
-        for name, value in zip(columns, (place, *ends), strict=True):
-            columns[name].append(value)
-    return columns
+def _columns(runs: dict[int, Record], what: str) -> dict[str, list]:
+    return columns_of(((heads, measured(run, what)) for heads, run in runs.items()), "heads")
 
 
 def _lines(text: str) -> list[Series]:
@@ -57,7 +51,7 @@ def _lines(text: str) -> list[Series]:
     for which, runs in sets(text, "gradient").items():
         for what in WHAT:
             try:
-                columns = columns_of([*runs.items()], what)
+                columns = _columns(runs, what)
             except NotMeasuredError:
                 continue
             source = next(iter(runs.values()))["path"]
@@ -71,12 +65,12 @@ def _grey(text: str) -> list[Series]:
     series = []
     for order, label in CONTROLS.items():
         both = sets(text, order)
-        lines = {f"{label}, {KEPT[which]}": [*runs.items()] for which, runs in both.items()}
+        lines = {f"{label}, {KEPT[which]}": runs for which, runs in both.items()}
         if order.startswith("random"):
             merged = {heads: run for runs in both.values() for heads, run in runs.items()}
-            lines = {label: sorted(merged.items())} if merged else {}
+            lines = {label: dict(sorted(merged.items()))} if merged else {}
         for name, runs in lines.items():
-            series.append(Series({"text": text}, columns_of(runs, "gain"), label=name))
+            series.append(Series({"text": text}, _columns(runs, "gain"), label=name))
     return series
 
 
@@ -170,9 +164,7 @@ def random_orders(number: int = FEW) -> list[Record]:
     """The runs in which the first heads of a random order are confined. Raises NotMeasuredError."""
     names = [f"passages-{HERE}-first-random-{seed}-{number}" for seed in range(9)]
     runs = [run for name in names if (run := stored().get(name))]
-    if not runs:
-        raise NotMeasuredError(f"{EXPERIMENT}: no random order")
-    return runs
+    return need(runs, f"{EXPERIMENT}: no random order")
 
 
 def thousandths(value: Mean) -> str:
@@ -194,8 +186,7 @@ def kept_recall(run: Record) -> float:
 
 def numbers_alone() -> list[int]:
     """Numbers of the gradient's first heads that looked back alone. Raises NotMeasuredError."""
-    if not (kept := sets("passages", "gradient").get("kept")):
-        raise NotMeasuredError(f"{EXPERIMENT}: no first heads alone")
+    kept = need(sets("passages", "gradient").get("kept"), f"{EXPERIMENT}: no first heads alone")
     return [n for n in kept if 0 < n < HEADS]
 
 
@@ -223,17 +214,13 @@ def layer_gains() -> dict[int, Mean]:
 
 def layer_gain(layer: int) -> Mean:
     """The gain of one layer. Raises NotMeasuredError."""
-    if (gain := layer_gains().get(layer)) is None:
-        raise NotMeasuredError(f"{EXPERIMENT}: no layer {layer} alone")
-    return gain
+    return need(layer_gains().get(layer), f"{EXPERIMENT}: no layer {layer} alone")
 
 
 def least_layer_gain(but: int) -> float:
     """The smallest of these gains, except one layer's. Raises NotMeasuredError."""
     gains = [gain.mean for layer, gain in layer_gains().items() if layer != but]
-    if not gains:
-        raise NotMeasuredError(f"{EXPERIMENT}: no layer alone")
-    return min(gains)
+    return min(need(gains, f"{EXPERIMENT}: no layer alone"))
 
 
 def shared_heads(number: int = FEW) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ...explorable.figure import Axis, Explorable, Series, Toggle
 from ..lib.format import counted, in_words, percent
-from ..lib.records import NotMeasuredError, Record, learned, provenance, rows
+from ..lib.records import NotMeasuredError, Record, learned, need, provenance, rows
 from ..lib.tables import Missing, Table
-from .measured import HERE, Mean, mean_of, measured, run_of, signed
+from .measured import HERE, Mean, columns_of, mean_of, measured, run_of, signed
 from .remove_exponential import SHARE
 
 EXPERIMENT = "linearise"
@@ -27,9 +27,7 @@ QUESTIONS = {
 def stored() -> Record:
     """The run in which no head keeps softmax. Raises NotMeasuredError."""
     runs = [run for run in learned(EXPERIMENT) if run["name"] == "softmax-0"]
-    if not runs:
-        raise NotMeasuredError(f"{EXPERIMENT}: no softmax-0")
-    return runs[0]
+    return need(runs, f"{EXPERIMENT}: no softmax-0")[0]
 
 
 def marks() -> list[int]:
@@ -51,9 +49,7 @@ def by_text(
         for row in rows(stored(), "measured")
         if (row["arm"], row["tokens"], row["kind"], row["distance"]) == wanted
     }
-    if not values:
-        raise NotMeasuredError(f"{EXPERIMENT}: no {wanted}")
-    return values
+    return need(values, f"{EXPERIMENT}: no {wanted}")
 
 
 def after(arm: str, tokens: int, column: str, text: str = "passages", distance: int = HERE) -> Mean:
@@ -87,8 +83,7 @@ def changed(arm: str) -> Mean:
     """Change of an arm's gain over the last third, text by text. Raises NotMeasuredError."""
     all_marks = marks()
     third = [mark for mark in all_marks if 3 * mark == 2 * all_marks[-1]]
-    if not third:
-        raise NotMeasuredError(f"{EXPERIMENT}: no mark at two thirds of {all_marks[-1]} tokens")
+    need(third, f"{EXPERIMENT}: no mark at two thirds of {all_marks[-1]} tokens")
     before, now = (by_text(arm, tokens, "gain") for tokens in (third[0], all_marks[-1]))
     return mean_of([now[text] - before[text] for text in now])
 
@@ -102,13 +97,10 @@ def memory_in_tokens() -> int:
 
 
 def _line(arm: str, what: str) -> Series:
-    columns: dict[str, list] = {name: [] for name in ("tokens", "nats", "low", "high")}
-    for tokens in marks():
-        own = ARM[arm]
-        result = after(own, tokens, "gain") if what == "gain" else rise(own, tokens)
-        ends = result.mean, result.mean - result.half, result.mean + result.half
-        for name, value in zip(columns, (tokens / TIMES, *ends), strict=True):
-            columns[name].append(value)
+    def result(tokens: int) -> Mean:
+        return after(ARM[arm], tokens, "gain") if what == "gain" else rise(ARM[arm], tokens)
+
+    columns = columns_of(((tokens / TIMES, result(tokens)) for tokens in marks()), "tokens")
     return Series({"arm": arm, "what": what}, columns, source=stored()["path"])
 
 
@@ -119,9 +111,7 @@ def figure(id: str = "taught-again") -> Explorable | Missing:
         series = [_line(arm, what) for what in WHAT for arm in ARMS]
     except NotMeasuredError:
         return Missing(EXPERIMENT)
-    nats = teacher.mean, teacher.mean - teacher.half, teacher.mean + teacher.half
-    ends = {"tokens": [0.0, last / TIMES]}
-    ends |= {name: [each] * 2 for name, each in zip(("nats", "low", "high"), nats, strict=True)}
+    ends = columns_of(((tokens, teacher) for tokens in (0.0, last / TIMES)), "tokens")
     return Explorable(
         id=id,
         caption=(

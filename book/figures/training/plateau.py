@@ -6,11 +6,12 @@ from statistics import fmean
 
 from ...explorable.figure import Explorable, Filter, Series, Toggle
 from ..index import ngram_baseline
+from ..index.loss_curves import leaves_pairs
 from ..lib import pairs
 from ..lib.axes import LOSS, UPDATES
 from ..lib.format import in_words
 from ..lib.pairs import Pairs
-from ..lib.records import Record, have, learned, need, provenance
+from ..lib.records import Record, have, learned, mean_curve, need, provenance
 from ..lib.seeds import mean_and_spread, seeds_in_words
 from ..lib.tables import Missing, Table
 
@@ -40,7 +41,6 @@ ATTENTION = {"softmax": "Softmax", "linear": "Linear"}
 # Lines of the chart: as many as there are colours. The table has all runs.
 DRAWN = ("as it was", "no positions", "fades in 4", "near only", "token before", "none")
 HALF_LIVES = (1, 4, 16, 64, 256)  # bytes, of the one head that decays
-CLEARLY = 0.05  # nats below letter pairs, more than the difference between seeds
 Key = tuple[str, str]
 
 
@@ -73,22 +73,9 @@ def leaves(remedy: str, attention: str) -> float | None:
     None if a seed did not get there. Raises NotMeasuredError.
     """
     ends(remedy, attention)
-    level, firsts = ngram_baseline.loss(2) - CLEARLY, []
-    for run in runs()[remedy, attention]:
-        table = run["tables"]["validation"]
-        points = zip(table["update"], table["loss"], strict=True)
-        first = next((update for update, loss in points if loss < level), None)
-        if first is None:
-            return None
-        firsts.append(first)
-    return fmean(firsts)
-
-
-def _mean_curve(seeds: list[Record]) -> dict[str, list]:
-    tables = [run["tables"]["validation"] for run in seeds]
-    updates = [u for u in tables[0]["update"] if u]
-    losses = [dict(zip(one["update"], one["loss"], strict=True)) for one in tables]
-    return {"update": updates, "loss": [fmean(loss[u] for loss in losses) for u in updates]}
+    need(have("ngram_baseline"), "plateau: no letter pairs to compare with")
+    firsts = [leaves_pairs(run) for run in runs()[remedy, attention]]
+    return None if None in firsts else fmean(firsts)
 
 
 def figure(id: str = "plateau") -> Explorable | Missing:
@@ -100,8 +87,9 @@ def figure(id: str = "plateau") -> Explorable | Missing:
     for (remedy, attention), records in drawn.items():
         for shown in ATTENTION if attention == "none" else (attention,):
             keys = {"attention": shown, "remedy": remedy}
-            source = records[0]["path"]
-            series.append(Series(keys, _mean_curve(records), source=source))
+            mean = mean_curve(records)
+            columns = {"update": [*mean], "loss": [*mean.values()]}
+            series.append(Series(keys, columns, source=records[0]["path"]))
     have_letters = bool(have("ngram_baseline"))
     return Explorable(
         id=id,

@@ -19,7 +19,6 @@ from ..index.race import (
     end,
     ends,
     in_the_same_time,
-    losses,
     minutes_to,
     seconds,
     speed,
@@ -27,7 +26,7 @@ from ..index.race import (
 from ..index.race_numbers import CONVOLUTION, over_seeds
 from ..lib.format import counted, in_words, times
 from ..lib.pairs import Pairs, compare
-from ..lib.records import NotMeasuredError, device_name, load, need
+from ..lib.records import NotMeasuredError, device_name, load, losses_by_update, need
 from ..lib.seeds import mean_and_spread
 from ..lib.tables import Missing, Table
 
@@ -168,7 +167,10 @@ def behind_after(updates: int) -> Pairs:
 
 def _apart_after(updates: int, *models: str) -> Pairs:
     one, other = (
-        {run["config"]["seed"]: losses(run)[updates] for run in by_model(LONG_RUNS).get(name, ())}
+        {
+            run["config"]["seed"]: losses_by_update(run)[updates]
+            for run in by_model(LONG_RUNS).get(name, ())
+        }
         for name in models
     )
     return compare([one[seed] - other[seed] for seed in one.keys() & other.keys()])

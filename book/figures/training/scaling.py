@@ -8,7 +8,7 @@ from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggl
 from ..lib.axes import LOSS_OVER_SEEDS
 from ..lib.format import counted, in_words, times
 from ..lib.pairs import Pairs, by_seed, compare, compare_seeds, differences
-from ..lib.records import Record, learned, need, provenance, row
+from ..lib.records import Record, learned, losses_by_update, need, provenance, row
 from ..lib.seeds import bars, mean_and_spread, seeds_in_words
 from ..lib.tables import Missing, Table
 
@@ -90,10 +90,9 @@ def _series(all_sizes: dict[str, dict[str, list[Record]]]) -> list[Series]:
 
 
 def _curve(runs: list[Record]) -> dict[str, list[float]]:
-    curves = [run["tables"]["validation"] for run in runs]
-    by_update = [dict(zip(one["update"], one["loss"], strict=True)) for one in curves]
-    updates = [u for u in by_update[0] if u and all(u in one for one in by_update)]
-    losses = [[one[u] for one in by_update] for u in updates]
+    curves = [losses_by_update(run) for run in runs]
+    updates = [u for u in curves[0] if all(u in one for one in curves)]
+    losses = [[one[u] for one in curves] for u in updates]
     return {
         "teraflops": [flops(runs[0], u) / TERA for u in updates],
         "parameters": [row(runs[0], "model")["parameters"]] * len(updates),

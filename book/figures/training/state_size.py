@@ -11,7 +11,7 @@ from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from ..lib.axes import LOSS_OVER_SEEDS
 from ..lib.format import listed
 from ..lib.pairs import Pairs, compare, differences
-from ..lib.records import Record, learned, need, provenance, row, rows
+from ..lib.records import Record, learned, losses_by_update, need, provenance, row, rows
 from ..lib.seeds import bars, seeds_in_words
 from ..lib.tables import Missing
 from .scaling import finished
@@ -144,8 +144,7 @@ def _by_part(runs: Iterable[Record]) -> dict[str, list[float]]:
     """Losses of every seed after a quarter, half, three quarters and all of the updates."""
     losses: dict[str, list[float]] = {}
     for run in runs:
-        curve = run["tables"]["validation"]
-        for update, loss in zip(curve["update"], curve["loss"], strict=True):
+        for update, loss in losses_by_update(run).items():
             part = 4 * update / run["config"]["updates"]
             if part >= 1 and part == int(part):
                 losses.setdefault(str(int(part)), []).append(loss)
