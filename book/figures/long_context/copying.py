@@ -35,9 +35,7 @@ def runs_of(model: str, text: str = OFTEN) -> list[Record]:
     text: the part of a run's name between model and seed.
     """
     name = f"{MODELS[model].replace(' ', '-')}-{text}-seed"
-    found = [
-        run for run in learned(EXPERIMENT) if run["complete"] and run["name"].startswith(name)
-    ]
+    found = [run for run in learned(EXPERIMENT) if run["complete"] and run["name"].startswith(name)]
     return need(found, f"{EXPERIMENT}: no {name}")
 
 
@@ -103,9 +101,7 @@ def figure(id: str = "copying-trained") -> Explorable | Missing:
         y=Axis("gain", "Gain", "nats per byte", digits=3, low="low", high="high"),
         color="model",
         mark="line+dot",
-        controls=[
-            Toggle("model", "Model", options={model: label(model) for model in found})
-        ],
+        controls=[Toggle("model", "Model", options={model: label(model) for model in found})],
         provenance=provenance([run for runs in found.values() for run in runs]),
     )
 
