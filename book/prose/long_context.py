@@ -65,16 +65,44 @@ def is_gain(name: str, context: int, at: int) -> bool:
 
 
 VERDICTS = {
-    "A training that rewards copying did not teach it in {glue:text}`copying_updates` updates, a "
-    "number fixed beforehand.": lambda: every(
-        copying.gain(model, at).mean < 2 * LITTLE for model in copying.MODELS for at in (64, 1024)
+    "If copying pays often enough, softmax learns it.": lambda: (
+        copying.gain("softmax", 64).mean > 1 > 2 * copying.loss("softmax", 64)
+    ),
+    "after {glue:text}`copying_learnt` it gains {glue:text}`copying_after`": lambda: (
+        copying.gain("softmax", 64, update=copying.LEARNT).mean
+        > 5 * copying.gain("softmax", 64, update=copying.LEARNT - 100).mean
+    ),
+    "copies within them": lambda: (
+        copying.gain("window", 64).mean > 0.5 * copying.gain("softmax", 64).mean
+        and abs(copying.gain("window", 256).mean) < 0.001
+    ),
+    "it is slower to learn": lambda: (
+        copying.gain("window-state", 64).mean < 0.5 * copying.gain("window", 64).mean
+    ),
+    "and the state adds nothing further back": lambda: (
+        abs(copying.gain("window-state", 256).mean) < 0.001
+    ),
+    "or {glue:text}`copying_gated_delta_64` with a gate": lambda: (
+        copying.gain("delta", 64).mean > 10 * abs(copying.gain("gated-delta", 64).mean)
+    ),
+    "and no state does in {glue:text}`copying_updates`": lambda: every(
+        copying.gain(model, 64).mean < 0.1 * copying.gain("softmax", 64).mean
+        for model in copying.trained()
+        if model not in ("softmax", "window")
+    ),
+    "Further back than its windows in training softmax gains less": lambda: every(
+        copying.gain("softmax", near).mean > copying.gain("softmax", far).mean > 0.1
+        for near, far in pairwise((256, 512, 1024, 2048, 4096))
+    ),
+    "When copying paid rarely, softmax did not learn it either.": lambda: (
+        copying.gain("softmax", 64, copying.RARE).mean < 2 * LITTLE
     ),
     "The further back a passage stood, the less it helps when it comes again": lambda: every(
         before["gain"] > after["gain"]
         for name in MODELS
         for before, after in pairwise(gains(name, MAIN, "again"))
     ),
-    "none of our models uses much of a long past": lambda: every(
+    "none of our models of novels uses much of a long past": lambda: every(
         worth(name, context) < LITTLE for name in MODELS for context in CONTEXTS
     ),
     "the models of the race gain about a hundredth of a nat a byte at most": lambda: (

@@ -12,7 +12,7 @@ from ..figures.index.race_numbers import (
     over_seeds,
 )
 from ..figures.lib.pairs import Pairs, compare
-from ..figures.lib.records import have
+from ..figures.lib.records import have, losses_by_update
 from ..figures.three_modes import block_speed
 from ..figures.training import (
     long_race,
@@ -251,7 +251,7 @@ VERDICTS = {
     ),
     "The runs of 0.8M make the first 512 of the race's 2,048 updates": lambda: every(
         scaling.sizes()[name]["0.8M"][0]["tables"]["validation"]["loss"][-1]
-        == race.losses(runs[0])[512]
+        == losses_by_update(runs[0])[512]
         for name, runs in race.by_model(1024).items()
         if name in race.PAIR
     ),

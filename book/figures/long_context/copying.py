@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
-from functools import partial
 from statistics import fmean
 
 from ...explorable.figure import Axis, Explorable, Series, Toggle
@@ -25,24 +23,30 @@ MODELS = {
     "gated-delta": "delta",
     "delta": "ungated delta",
 }
-OFTEN, NOVELS, UNSHIFTED, RARE = "often", "novels", "unshifted", "planted"
+OFTEN, RARE = "often", "planted"
 NEAREST, FARTHEST = 64, 4096
+GLUED = (
+    ("softmax", FARTHEST), ("linear", NEAREST), ("delta", NEAREST), ("gated-delta", NEAREST),
+    ("window", NEAREST), ("window", 256), ("window-state", NEAREST), ("window-state", 256),
+)  # fmt: skip
+LEARNT = 300  # updates after which softmax copies
 
 
-def runs_of(model: str, text: str = OFTEN) -> list[Record]:
-    """The complete runs of a model, one per seed, at the race's rate. Raises NotMeasuredError.
+def trained(text: str = OFTEN) -> dict[str, list[Record]]:
+    """The complete runs of each model at the race's rate, one per seed.
 
     text: the part of a run's name between model and seed.
     """
-    name = f"{MODELS[model].replace(' ', '-')}-{text}-seed"
-    found = [run for run in learned(EXPERIMENT) if run["complete"] and run["name"].startswith(name)]
-    return need(found, f"{EXPERIMENT}: no {name}")
+    by_model: dict[str, list[Record]] = defaultdict(list)
+    for run in learned(EXPERIMENT):
+        if run["complete"] and f"-{text}-seed" in run["name"]:
+            by_model[run["config"]["model"]].append(run)
+    return {model: by_model[kept] for model, kept in MODELS.items() if kept in by_model}
 
 
-def trained() -> dict[str, list[Record]]:
-    """The models trained on passages that come again and again."""
-    names = {run["config"]["model"] for run in learned(EXPERIMENT) if OFTEN in run["name"]}
-    return {model: runs_of(model) for model, kept in MODELS.items() if kept in names}
+def runs_of(model: str, text: str = OFTEN) -> list[Record]:
+    """`trained` for one model. Raises NotMeasuredError."""
+    return need(trained(text).get(model), f"{EXPERIMENT}: no {model}, {text}")
 
 
 def gain(model: str, distance: int, text: str = OFTEN, update: int | None = None) -> Pairs:
@@ -87,7 +91,7 @@ def figure(id: str = "copying-trained") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**What stores the tokens copies from far; a sum does not.** *Gain*: how much lower "
+            "**Softmax learned to copy; no sum did in as many updates.** *Gain*: how much lower "
             "the loss of a passage is when it comes again. Trained where it does after "
             f"{returns['nearest']} to {returns['farthest']} bytes. "
             f"Bars: 95% intervals over {config['places']} places."
@@ -115,10 +119,9 @@ def numbers() -> dict[str, str]:
     def megabytes(text: str) -> float:
         return config(text)["updates"] * config(text)["spans"] * config(text)["span"] / 1e6
 
-    gains: dict[str, Callable[[], str]] = {
-        f"copying_{model.replace('-', '_')}_{distance}": partial(_signed, model, distance)
-        for model in MODELS
-        for distance in (NEAREST, 256, FARTHEST)
+    gains = {
+        f"copying_{model.replace('-', '_')}_{at}": lambda m=model, at=at: gain(m, at).spread(2)
+        for model, at in GLUED
     }
     return in_words(
         copying_updates=lambda: f"{config()['updates']:,}",
@@ -127,16 +130,12 @@ def numbers() -> dict[str, str]:
         copying_places=lambda: f"{config()['places']}",
         copying_nearest=lambda: f"{config()['returns']['nearest']}",
         copying_farthest=lambda: f"{config()['returns']['farthest']}",
-        copying_before=lambda: gain("softmax", NEAREST, update=200).spread(2),
-        copying_after=lambda: gain("softmax", NEAREST, update=300).spread(2),
+        copying_unlearnt=lambda: f"{LEARNT - 100}",
+        copying_learnt=lambda: f"{LEARNT}",
+        copying_before=lambda: gain("softmax", NEAREST, update=LEARNT - 100).spread(2),
+        copying_after=lambda: gain("softmax", NEAREST, update=LEARNT).spread(2),
         copying_loss=lambda: f"{loss('softmax', NEAREST):.2f}",
         copying_rare_updates=lambda: f"{config(RARE)['updates']:,}",
         copying_rare_softmax=lambda: gain("softmax", NEAREST, RARE).spread(),
-        copying_novels=lambda: gain("softmax", NEAREST, NOVELS).spread(),
-        copying_unshifted=lambda: gain("softmax", NEAREST, UNSHIFTED).spread(),
         **gains,
     )
-
-
-def _signed(model: str, distance: int) -> str:
-    return gain(model, distance).spread(2)
