@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from experiments import plateau
+from experiments import plateau, recipes
 from tests.experiments.command import nano
 
 
@@ -60,4 +60,4 @@ def test_sinusoids_are_as_large_as_what_was_drawn_and_tell_positions_apart():
 def test_a_shift_takes_half_of_what_came_before():
     x = torch.arange(12.0).view(1, 3, 4)
     wanted = torch.tensor([[[0.0, 0, 2, 3], [0, 1, 6, 7], [4, 5, 10, 11]]])
-    assert torch.equal(plateau.shifted(x), wanted)
+    assert torch.equal(recipes.shifted(x), wanted)
