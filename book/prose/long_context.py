@@ -65,7 +65,7 @@ def is_gain(name: str, context: int, at: int) -> bool:
 
 
 VERDICTS = {
-    "If copying pays often enough, softmax learns it.": lambda: (
+    "Where one passage comes again and again, softmax learns to copy it.": lambda: (
         copying.gain("softmax", 64).mean > 1 > 2 * copying.loss("softmax", 64)
     ),
     "after {glue:text}`copying_learnt` it gains {glue:text}`copying_after`": lambda: (
@@ -94,7 +94,7 @@ VERDICTS = {
         copying.gain("softmax", near).mean > copying.gain("softmax", far).mean > 0.1
         for near, far in pairwise((256, 512, 1024, 2048, 4096))
     ),
-    "When copying paid rarely, softmax did not learn it either.": lambda: (
+    "An earlier design did not teach softmax to copy": lambda: (
         copying.gain("softmax", 64, copying.RARE).mean < 2 * LITTLE
     ),
     "The further back a passage stood, the less it helps when it comes again": lambda: every(

@@ -62,11 +62,11 @@ def gain(model: str, distance: int, text: str = OFTEN, update: int | None = None
     return compare([fmean(gains) for gains in places.values()])
 
 
-def loss(model: str, distance: int, text: str = OFTEN) -> float:
+def loss(model: str, distance: int) -> float:
     """Mean loss of the second copy at the end. Raises NotMeasuredError."""
     return fmean(
         row["loss"]
-        for run in runs_of(model, text)
+        for run in runs_of(model)
         for row in rows(run, "again", update=run["config"]["updates"], distance=distance)
     )
 
@@ -116,8 +116,8 @@ def numbers() -> dict[str, str]:
     def config(text: str = OFTEN) -> dict:
         return runs_of("softmax", text)[0]["config"]
 
-    def megabytes(text: str) -> float:
-        return config(text)["updates"] * config(text)["spans"] * config(text)["span"] / 1e6
+    def megabytes() -> float:
+        return config()["updates"] * config()["spans"] * config()["span"] / 1e6
 
     gains = {
         f"copying_{model.replace('-', '_')}_{at}": lambda m=model, at=at: gain(m, at).spread(2)
@@ -126,8 +126,7 @@ def numbers() -> dict[str, str]:
     return in_words(
         copying_updates=lambda: f"{config()['updates']:,}",
         copying_context=lambda: f"{config()['context']:,}",
-        copying_bytes=lambda: f"{megabytes(OFTEN):.1f}",
-        copying_places=lambda: f"{config()['places']}",
+        copying_bytes=lambda: f"{megabytes():.1f}",
         copying_nearest=lambda: f"{config()['returns']['nearest']}",
         copying_farthest=lambda: f"{config()['returns']['farthest']}",
         copying_unlearnt=lambda: f"{LEARNT - 100}",
