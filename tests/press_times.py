@@ -5,7 +5,7 @@ python -m tests.press_times BOOK [SLOWER]     a folder with HTML, and how many t
 
 A page is as a reader has it: what is far from the screen is not laid out. The browser counts
 them, in steps of 8 ms. They mean something on a computer with nothing else to do, so no test asks
-for them: tests/browser/test_press.py counts processor time instead.
+for them: tests/browser/test_press.py counts layouts and nodes instead.
 """
 
 import sys
