@@ -10,7 +10,7 @@ ATTENTION = {"model", "attention", "attention_options", "seed"}
 COMPARED = {
     "copying curriculum": (
         copying_curriculum,
-        50,
+        68,
         ATTENTION | {"returns", "learning_rate", "meets"},
     ),
     "long race": (long_race, 7, ATTENTION),
