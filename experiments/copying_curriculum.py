@@ -13,7 +13,8 @@ of each token are those of the token before.
 
 Controls: the cache and the sum on novels as they are, and both without the shift. Runs named
 `planted` were the first design: windows of 4,224 bytes, in a quarter of which 64 bytes come again
-once, after 64 to 4,096, and no shift. Runs named `often` have three learning rates.
+once, after 64 to 4,096, and no shift. Runs named `often` have three learning rates; those named
+`longer` make three times as many updates.
 
 The rule for stopping is fixed before the runs: all of a design make the same updates. The recipe
 was found with the cache and seed 0, so runs have other seeds. At intervals a model reads held-out
@@ -65,7 +66,7 @@ RARE: dict[str, Any] = {
     "places": 40,
     "distances": FAR_BACK,
 }
-UPDATES = 600
+UPDATES, LONGER = 600, 1800
 BASE: dict[str, Any] = {
     **RARE,
     "context": 512,
@@ -101,10 +102,16 @@ TABLES = {**CURVES, "again": AGAIN}
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """Every memory and the controls; then other rates, and the first design."""
+    """Every memory and the controls; then other rates, more updates, and the first design."""
     if smoke:
         return [_run(model, "often", 0, 0, {**BASE, **SMOKE}) for model in MODELS]
     unshifted = {key: value for key, value in BASE.items() if key != "meets"}
+    longer = {
+        **BASE,
+        "updates": LONGER,
+        "validate_every": LONGER // 2,
+        "asked": [*range(0, LONGER + 1, 300)],
+    }
     plan = []
     for seed in SEEDS:
         priority = 720 + 3 * seed
@@ -119,6 +126,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
             for rate in RATES
             for model in MODELS
         ]
+        plan += [_run(model, "longer", seed, priority + 6, longer) for model in MODELS]
     return [*plan, *(_run(model, "planted", 0, 730, RARE) for model in CONTROLLED)]
 
 
