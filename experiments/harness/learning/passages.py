@@ -25,10 +25,11 @@ AGAIN = table(
 
 
 @torch.no_grad()
-def losses(model: GPT, tokens: torch.Tensor, device: torch.device, batch: int = 16) -> torch.Tensor:
+def losses(model: GPT, tokens: torch.Tensor, device: torch.device) -> torch.Tensor:
     """Loss in nats of every token but the first of texts [n, T + 1]: float64 [n, T]."""
     found = []
-    for part in tokens.split(batch):
+    # Some layers form T x T weights: at most 300 MB a head at 4,224 tokens.
+    for part in tokens.split(max(1, 2**14 // tokens.shape[1])):
         part = part.to(device)
         with autocast(device):
             logits = model(part[:, :-1]).float()
