@@ -2,139 +2,242 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
+from collections.abc import Callable
 from statistics import fmean
+from typing import Any
 
-from ...explorable.figure import Axis, Explorable, Series, Toggle
+from lsa.gpt import GPT, gpt_config
+
+from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from ..lib.format import in_words
 from ..lib.pairs import Pairs, compare
-from ..lib.records import Record, learned, need, provenance, rows
-from ..lib.tables import Missing
+from ..lib.records import NotMeasuredError, Record, learned, need, provenance, rows
+from ..lib.tables import Missing, Table
 from ..lib.tasks import label
 
 EXPERIMENT = "copying_curriculum"
-# What a model of the experiment keeps, by the layer that does.
-MODELS = {
-    "softmax": "cache",
-    "linear": "sum",
-    "window": "window",
-    "window-state": "window and sum",
-    "gated": "gate",
-    "gated-delta": "delta",
-    "delta": "ungated delta",
+# Patterns of the names of runs, without their seeds, by what the figure calls their models. The
+# longer runs begin as the others do.
+RUNS = {
+    "softmax": "cache-(often|longer)",
+    "unshifted": "cache-unshifted",
+    "taylor-4": "taylor-4-(often|longer)",
+    "taylor-2": "taylor-2-(often|longer)",
+    "exp": "exp-(often|longer)",
+    "linear": "sum-(often|longer)",
+    "window": "window-(often|longer)",
+    "window-state": "window-and-sum-(often|longer)",
+    "gated": "gate-(often|longer)",
+    "gated-delta": "delta-(often|longer)",
+    "delta": "ungated-delta-(often|longer)",
 }
-OFTEN, RARE = "often", "planted"
-NEAREST, FARTHEST = 64, 4096
+LABELS = {"unshifted": "Softmax without shift", "exp": "Exponential features"}
+# Runs that the figure does not show.
+NOVELS, RARE = "cache-novels", "cache-planted"
+TWICE = {  # twice the race's rate
+    "linear": "sum-often-rate0.004",
+    "gated": "gate-often-rate0.004",
+    "gated-delta": "delta-often-rate0.004",
+    "delta": "ungated-delta-often-rate0.004",
+}
+NEAREST, BACK = 64, (64, 256, 1024, 4096)
 GLUED = (
-    ("softmax", FARTHEST), ("linear", NEAREST), ("delta", NEAREST), ("gated-delta", NEAREST),
-    ("window", NEAREST), ("window", 256), ("window-state", NEAREST), ("window-state", 256),
+    ("softmax", 4096), ("unshifted", 64), ("taylor-4", 64), ("taylor-2", 64), ("exp", 64),
+    ("linear", 64), ("window", 64), ("window", 256), ("window-state", 64), ("window-state", 256),
 )  # fmt: skip
 LEARNT = 300  # updates after which softmax copies
 
 
-def trained(text: str = OFTEN) -> dict[str, list[Record]]:
-    """The complete runs of each model at the race's rate, one per seed.
+def runs_of(name: str) -> list[Record]:
+    """The complete runs of a name, of all seeds, the shortest first. Raises NotMeasuredError.
 
-    text: the part of a run's name between model and seed.
+    name: a model of `RUNS`, or a run's name without its seed.
     """
-    by_model: dict[str, list[Record]] = defaultdict(list)
-    for run in learned(EXPERIMENT):
-        if run["complete"] and f"-{text}-seed" in run["name"]:
-            by_model[run["config"]["model"]].append(run)
-    return {model: by_model[kept] for model, kept in MODELS.items() if kept in by_model}
+    wanted = re.compile(RUNS.get(name, re.escape(name)) + r"-seed\d+")
+    found = [
+        run for run in learned(EXPERIMENT) if run["complete"] and wanted.fullmatch(run["name"])
+    ]
+    need(found, f"{EXPERIMENT}: no {name}")
+    return sorted(found, key=lambda run: (run["config"]["updates"], run["config"]["seed"]))
 
 
-def runs_of(model: str, text: str = OFTEN) -> list[Record]:
-    """`trained` for one model. Raises NotMeasuredError."""
-    return need(trained(text).get(model), f"{EXPERIMENT}: no {model}, {text}")
+def measured() -> dict[str, list[Record]]:
+    """The runs of every model of the figure that has any."""
+    found = {}
+    for model in RUNS:
+        try:
+            found[model] = runs_of(model)
+        except NotMeasuredError:
+            continue
+    return found
 
 
-def gain(model: str, distance: int, text: str = OFTEN, update: int | None = None) -> Pairs:
+def seeds_of(name: str, update: int) -> list[Record]:
+    """One run of each seed that was asked after so many updates. Raises NotMeasuredError."""
+    found = {
+        run["config"]["seed"]: run
+        for run in reversed(runs_of(name))
+        if update in run["tables"]["again"]["update"]
+    }
+    return need([*found.values()], f"{EXPERIMENT}: no {name} after {update} updates")
+
+
+def gain(name: str, distance: int, update: int | None = None) -> Pairs:
     """Gain over places of held-out novels, each the mean over seeds. Raises NotMeasuredError.
 
-    update: after how many; by default all.
+    update: after how many; by default all of the shortest runs.
     """
+    if update is None:
+        update = runs_of(name)[0]["config"]["updates"]
     places: dict[int, list[float]] = defaultdict(list)
-    for run in runs_of(model, text):
-        when = run["config"]["updates"] if update is None else update
-        for row in rows(run, "again", update=when, distance=distance):
+    for run in seeds_of(name, update):
+        for row in rows(run, "again", update=update, distance=distance):
             places[row["place"]].append(row["gain"])
     return compare([fmean(gains) for gains in places.values()])
 
 
-def loss(model: str, distance: int) -> float:
-    """Mean loss of the second copy at the end. Raises NotMeasuredError."""
+def loss(name: str, distance: int) -> float:
+    """Mean loss of the second copy at the end of the shortest runs. Raises NotMeasuredError."""
+    update = runs_of(name)[0]["config"]["updates"]
     return fmean(
         row["loss"]
-        for run in runs_of(model)
-        for row in rows(run, "again", update=run["config"]["updates"], distance=distance)
+        for run in seeds_of(name, update)
+        for row in rows(run, "again", update=update, distance=distance)
     )
 
 
+def asked(name: str) -> list[int]:
+    """After how many updates the runs of a name were asked. Raises NotMeasuredError."""
+    return sorted({update for run in runs_of(name) for update in run["config"]["asked"]})
+
+
+def learnt(name: str, least: float) -> int:
+    """After how many updates the gain at the nearest is at least so much.
+
+    Raises NotMeasuredError if it never is.
+    """
+    found = [update for update in asked(name) if gain(name, NEAREST, update).mean >= least]
+    return need(found, f"{EXPERIMENT}: {name} gains no {least}")[0]
+
+
 def figure(id: str = "copying-trained") -> Explorable | Missing:
-    """Gain on a passage that comes again, against its distance."""
-    found = trained()
+    """Gain on a passage that comes again, by updates of the training."""
+    found = measured()
     if not found:
         return Missing(EXPERIMENT)
     config = next(iter(found.values()))[0]["config"]
     series = []
     for model, runs in found.items():
-        gains = [gain(model, distance) for distance in config["last"]]
-        columns = {
-            "distance": config["last"],
-            "gain": [one.mean for one in gains],
-            "low": [one.mean - (one.half or 0) for one in gains],
-            "high": [one.mean + (one.half or 0) for one in gains],
-        }
-        series.append(Series({"model": model}, columns, source=runs[0]["path"]))
-    returns = config["returns"]
+        for back in config["distances"]:
+            gains = [gain(model, back, update) for update in asked(model)]
+            columns = {
+                "update": asked(model),
+                "gain": [one.mean for one in gains],
+                "low": [one.mean - (one.half or 0) for one in gains],
+                "high": [one.mean + (one.half or 0) for one in gains],
+            }
+            keys = {"model": model, "back": back}
+            series.append(Series(keys, columns, source=runs[0]["path"]))
+    twice = [named(model) for model in found if len(seeds_of(model, config["updates"])) > 1]
     return Explorable(
         id=id,
         caption=(
-            "**Softmax learned to copy; no sum did in as many updates.** *Gain*: how much lower "
-            "the loss of a passage is when it comes again. Trained where it does after "
-            f"{returns['nearest']} to {returns['farthest']} bytes. "
-            f"Bars: 95% intervals over {config['places']} places."
+            "**Sums learn to copy too, later than softmax.** *Gain*: how much lower the loss of a "
+            f"passage is when it comes again. Bars: 95% intervals over {config['places']} places. "
+            f"Two seeds up to {config['updates']} updates: {', '.join(twice)}; else one."
         ),
         alt=(
-            "Gain on a passage that comes again against the bytes since its first copy, one line "
-            "for each model."
+            "Gain on a passage that comes again against the updates of the training, one line for "
+            "each model: some rise steeply, others stay near zero."
         ),
         series=series,
-        x=Axis("distance", "Passage comes again after", "bytes", log=2),
+        x=Axis("update", "Updates"),
         y=Axis("gain", "Gain", "nats per byte", digits=3, low="low", high="high"),
         color="model",
         mark="line+dot",
-        controls=[Toggle("model", "Model", options={model: label(model) for model in found})],
+        controls=[
+            Filter("back", "Bytes back"),
+            Toggle("model", "Model", options={model: named(model) for model in found}),
+        ],
         provenance=provenance([run for runs in found.values() for run in runs]),
     )
+
+
+def named(model: str) -> str:
+    """A model's name in the figure."""
+    return LABELS.get(model) or label(model)
+
+
+def table() -> Table | Missing:
+    """Gain by distance after the shortest and the longest runs, and numbers kept."""
+    found = measured()
+    if not found:
+        return Missing(EXPERIMENT)
+    cells = []
+    for model, runs in found.items():
+        ends = sorted({run["config"]["updates"] for run in runs})
+        for update in ends:
+            gains = [gain(model, back, update).mean for back in BACK]
+            name = named(model) if update == ends[0] else f"{named(model)}, {update:,} updates"
+            cells.append([name, f"{kept(model):,}", *(f"{round(x, 2) + 0:.2f}" for x in gains)])
+    return Table(["", "numbers kept", *(f"{back:,} back" for back in BACK)], cells)
+
+
+def kept(model: str) -> int:
+    """Numbers that a layer keeps after a window of the training. Raises NotMeasuredError."""
+    config = runs_of(model)[0]["config"]
+    shape = gpt_config(
+        config["scale"],
+        attention=config["attention"],
+        attention_options=config["attention_options"],
+    )
+    attention: Any = GPT(shape).blocks[0].attn
+    return attention.state_numbers(config["context"])
+
+
+def at_twice() -> float:
+    """The highest gain of a small state at twice the rate, nearest. Raises NotMeasuredError."""
+    return max(gain(name, NEAREST).mean for name in TWICE.values())
 
 
 def numbers() -> dict[str, str]:
     """Numbers for the chapter."""
 
-    def config(text: str = OFTEN) -> dict:
-        return runs_of("softmax", text)[0]["config"]
+    def config(name: str = "softmax") -> dict:
+        return runs_of(name)[0]["config"]
 
     def megabytes() -> float:
         return config()["updates"] * config()["spans"] * config()["span"] / 1e6
 
-    gains = {
+    def longest() -> int:
+        return runs_of("linear")[-1]["config"]["updates"]
+
+    functions: dict[str, Callable[[], str]] = {
         f"copying_{model.replace('-', '_')}_{at}": lambda m=model, at=at: gain(m, at).spread(2)
         for model, at in GLUED
     }
+    functions |= {
+        f"copying_{model}_longer": lambda model=model: gain(model, NEAREST, longest()).spread(2)
+        for model in ("exp", "linear")
+    }
     return in_words(
         copying_updates=lambda: f"{config()['updates']:,}",
+        copying_longest=lambda: f"{longest():,}",
+        copying_late=lambda: f"{learnt('linear', 0.3) - 300:,}",
         copying_context=lambda: f"{config()['context']:,}",
         copying_bytes=lambda: f"{megabytes():.1f}",
         copying_nearest=lambda: f"{config()['returns']['nearest']}",
         copying_farthest=lambda: f"{config()['returns']['farthest']}",
         copying_unlearnt=lambda: f"{LEARNT - 100}",
         copying_learnt=lambda: f"{LEARNT}",
-        copying_before=lambda: gain("softmax", NEAREST, update=LEARNT - 100).spread(2),
-        copying_after=lambda: gain("softmax", NEAREST, update=LEARNT).spread(2),
+        copying_before=lambda: gain("softmax", NEAREST, LEARNT - 100).spread(2),
+        copying_after=lambda: gain("softmax", NEAREST, LEARNT).spread(2),
         copying_loss=lambda: f"{loss('softmax', NEAREST):.2f}",
+        copying_novels=lambda: gain(NOVELS, NEAREST).spread(2),
+        copying_twice=lambda: f"{at_twice():.2f}",
         copying_rare_updates=lambda: f"{config(RARE)['updates']:,}",
-        copying_rare_softmax=lambda: gain("softmax", NEAREST, RARE).spread(),
-        **gains,
+        copying_rare_softmax=lambda: gain(RARE, NEAREST).spread(),
+        **functions,
     )
