@@ -220,7 +220,7 @@ def numbers() -> dict[str, str]:
     }
     functions |= {
         f"copying_{model}_longer": lambda model=model: gain(model, NEAREST, longest()).spread(2)
-        for model in ("exp", "linear")
+        for model in ("exp", "gated", "linear")
     }
     return in_words(
         copying_updates=lambda: f"{config()['updates']:,}",
