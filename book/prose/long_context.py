@@ -91,6 +91,11 @@ VERDICTS = {
         copying.kept("exp") == copying.kept("linear")
         and copying.gain("exp", 64).mean > 5 * copying.gain("linear", 64).mean
     ),
+    "more with both seeds": lambda: (
+        (sharp := copying.by_seed("exp")).keys() == (flat := copying.by_seed("linear")).keys()
+        and len(flat) == 2
+        and all(sharp[seed] > flat[seed] for seed in flat)
+    ),
     "copies within them and not beyond": lambda: (
         copying.gain("window", 64).mean > 0.5 * copying.gain("softmax", 64).mean
         and abs(copying.gain("window", 256).mean) < 0.001
