@@ -14,7 +14,8 @@ of each token are those of the token before.
 Controls: the cache and the sum on novels as they are, and both without the shift. Runs named
 `planted` were the first design: windows of 4,224 bytes, in a quarter of which 64 bytes come again
 once, after 64 to 4,096, and no shift. Runs named `often` have three learning rates; those named
-`longer` make three times as many updates.
+`longer` make three times as many updates. In those named `slow` the gates begin with half-lives 64
+times as long as published, so that they last beyond the distances asked.
 
 The rule for stopping is fixed before the runs: all of a design make the same updates. The recipe
 was found with the cache and seed 0, so runs have other seeds. At intervals a model reads held-out
@@ -24,7 +25,10 @@ loss there is stored, and its gain over the same text with another passage in th
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import torch
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import append
@@ -49,6 +53,8 @@ MODELS: dict[str, dict[str, Any]] = {
     "taylor 4": {"attention": "taylor", "attention_options": {**FAR, "degree": 4}},
 }
 CONTROLLED = ("cache", "sum")
+GATED = ("gate", "delta")
+SLOWER = 64
 FAR_BACK = [64, 128, 256, 512, 1024, 2048, 4096]
 RARE_UPDATES, MARK = 1200, 200
 RARE: dict[str, Any] = {
@@ -127,6 +133,8 @@ def runs(kind: str, smoke: bool) -> list[Run]:
             for model in MODELS
         ]
         plan += [_run(model, "longer", seed, priority + 6, longer) for model in MODELS]
+        slow = {**BASE, "slower": SLOWER}
+        plan += [_run(model, "slow", seed, priority + 2, slow) for model in GATED]
     return [*plan, *(_run(model, "planted", 0, 730, RARE) for model in CONTROLLED)]
 
 
@@ -143,6 +151,11 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     training = Training(config, corpus, session.device)
     if "meets" in config:
         token_shift(training.model)
+    if "slower" in config:
+        with torch.no_grad():
+            for block in training.model.blocks:
+                layer: Any = block.attn
+                layer.gate.a -= math.log(config["slower"])
     reading = {**config, "context": config.get("read", config["context"])}
 
     def ask(training: Training) -> None:
