@@ -5,7 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 HTML := _build/html/index.html
 PORT ?= 8000
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Python compiles what is imported; pip would compile ten times as many files, for a minute.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+# The body compiles while the tests' packages are installed, and types are checked.
+MAKEFLAGS += --jobs=2
 # A test that hangs says where, and ends.
 PYTEST := $(BIN)/python -m pytest
 # As they were given: neither make nor the shell reads them as commands.
@@ -67,7 +70,7 @@ $(VENV)/book: requirements.txt requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --no-deps --require-hashes -r requirements.lock
 	$(PIP) -r requirements.txt
-	$(PIP) --no-deps --editable .
+	WITHOUT_BODY=1 $(PIP) --no-deps --editable . # `body` builds it, once
 	@touch $@
 
 # In half a minute, if the sources are newer. Without a C++ compiler plain torch runs instead.

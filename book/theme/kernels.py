@@ -96,6 +96,9 @@ def _short_folder() -> str:
 
 def start_zygote(app: Sphinx, env: BuildEnvironment, pages: list[str]) -> None:
     """Start the zygote before Sphinx forks its readers, which share it. One page needs none."""
+    if len(pages) > 1:
+        # Every core has a kernel: more threads of torch would wait for each other most of the time.
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
     if sys.platform == "linux" and len(pages) > 1:
         Provisioner.zygote = Zygote(app.config.kernel_imports)
 
