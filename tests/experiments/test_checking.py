@@ -14,12 +14,15 @@ from experiments.harness.core import checking, code, provenance, record
 from experiments.harness.core.dictionary import dictionary
 
 STORED = record.RESULTS / "loss_curves" / "cpu-amd-epyc-2" / "nano-linear-256.json"
+# Of another commit, all code since would be compared.
+HEAD = code.git("rev-parse", "HEAD") or "unknown"
 
 
 def one(**changes):
     """A small sound record, changed: keys are paths with dots."""
     stored = record.read(STORED)
     stored["config"]["train_seconds"] = 0.3
+    stored["provenance"]["commit"] = HEAD
     stored["tables"] = {
         "train": {"update": [1, 2, 3], "seconds": [0.1, 0.1, 0.1], "loss": [3.0, 2.0, 1.0]},
         "validation": {"update": [0, 3], "loss": [3.0, 1.0]},

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -99,9 +100,31 @@ def load(
     """All records of an experiment (or of all), each with its `path` relative to the project.
 
     Stopped runs, with complete = False, are included unless partial is False. A page calls this
-    hundreds of times, so all callers share the records, and none may change one.
+    thousands of times, so all callers share the records, and none may change one. Files are looked
+    at again when a folder has changed, as it does when a record is written or removed.
     """
-    return [_read_once(path) for path in paths(results, experiment, partial)]
+    key = (results, experiment, partial)
+    folders, version, records = _loaded.get(key, ((), None, []))
+    if version is None or _version(folders) != version:
+        rooms = experiment or "*"
+        folders = (results, *results.glob(rooms), *results.glob(f"{rooms}/*"))
+        version = _version(folders)
+        records = [_read_once(path) for path in paths(results, experiment, partial)]
+        if version and max(version) < time.time_ns() - SETTLED:
+            _loaded[key] = folders, version, records
+    return [*records]
+
+
+_loaded: dict[tuple, tuple[tuple[Path, ...], tuple[int, ...] | None, list[Record]]] = {}
+SETTLED = 2 * 10**9  # ns; two changes within a tick of a file system's clock look like one
+
+
+def _version(folders: tuple[Path, ...]) -> tuple[int, ...] | None:
+    """When each was changed last; None if one is gone."""
+    try:
+        return tuple(folder.stat().st_mtime_ns for folder in folders)
+    except OSError:
+        return None
 
 
 _parsed: dict[Path, tuple[tuple[int, int], Record]] = {}
