@@ -108,6 +108,10 @@ VERDICTS = {
         copying.gain("softmax", near).mean > copying.gain("softmax", far).mean > 0.1
         for near, far in pairwise((256, 512, 1024, 2048, 4096))
     ),
+    "Nor does a slow start help the gates": lambda: every(
+        copying.gain(slow, 64).mean < copying.gain(name, 64).mean + LITTLE
+        for slow, name in zip(copying.SLOW, ("gated", "gated-delta"), strict=True)
+    ),
     "An earlier design did not teach softmax to copy": lambda: (
         copying.gain(copying.RARE, 64).mean < 2 * LITTLE
     ),

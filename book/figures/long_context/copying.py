@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from statistics import fmean
 from typing import Any
 
@@ -39,6 +39,7 @@ NOVELS, RARE = "cache-novels", "cache-planted"
 TWICE = [  # at twice the race's rate
     f"{kept}-often-rate0.004" for kept in ("sum", "gate", "delta", "ungated-delta")
 ]
+SLOW = "gate-slow", "delta-slow"  # gates that begin slow
 NEAREST, BACK = 64, (64, 256, 1024, 4096)
 GLUED = ("unshifted", "taylor-4", "taylor-2", "exp", "linear")
 LEARNT = 300  # updates after which softmax copies
@@ -202,9 +203,9 @@ def kept(model: str) -> int:
     return attention.state_numbers(config["context"])
 
 
-def at_twice() -> float:
-    """The highest gain of a small state at twice the rate, nearest. Raises NotMeasuredError."""
-    return max(gain(name, NEAREST).mean for name in TWICE)
+def highest(names: Iterable[str]) -> float:
+    """The highest gain of some runs, at the nearest. Raises NotMeasuredError."""
+    return max(gain(name, NEAREST).mean for name in names)
 
 
 def numbers() -> dict[str, str]:
@@ -241,7 +242,9 @@ def numbers() -> dict[str, str]:
         copying_after=lambda: gain("softmax", NEAREST, LEARNT).spread(2),
         copying_loss=lambda: f"{loss('softmax', NEAREST):.2f}",
         copying_novels=lambda: gain(NOVELS, NEAREST).spread(2),
-        copying_twice=lambda: f"{at_twice():.2f}",
+        copying_twice=lambda: f"{highest(TWICE):.2f}",
+        copying_slow=lambda: f"{highest(SLOW):.2f}",
+        copying_slower=lambda: f"{config(SLOW[0])['slower']}",
         copying_rare_updates=lambda: f"{config(RARE)['updates']:,}",
         copying_rare_softmax=lambda: gain(RARE, NEAREST).spread(),
         **functions,
