@@ -5,7 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 HTML := _build/html/index.html
 PORT ?= 8000
-# Python compiles what is imported; pip would compile ten times as many files, for a minute.
+# Python compiles what is imported, once, and keeps it, though the environment forbids that: the
+# tests start a hundred processes. pip would compile ten times as many files.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 # uv takes a tenth of pip's time. It does not know pip's settings: where it fails, pip is asked.
 HASHED := --no-deps --require-hashes --requirement

@@ -12,7 +12,7 @@ ATTENTION = {"model", "attention", "attention_options", "seed"}
 COMPARED = {
     "copying curriculum": (
         copying_curriculum,
-        68,
+        72,
         ATTENTION | {"returns", "learning_rate", "meets"},
     ),
     "long race": (long_race, 7, ATTENTION),
