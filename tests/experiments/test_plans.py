@@ -13,7 +13,7 @@ COMPARED = {
     "copying curriculum": (
         copying_curriculum,
         72,
-        ATTENTION | {"returns", "learning_rate", "meets"},
+        ATTENTION | {"returns", "learning_rate", "meets", "slower"},
     ),
     "long race": (long_race, 7, ATTENTION),
     "scaling": (scaling, 6 * len(scaling.SIZES), {"size", "shape", "attention", "seed"}),
