@@ -13,8 +13,6 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 HASHED := --no-deps --require-hashes --requirement
 LOCKED = $(BIN)/uv pip install --quiet --python $(BIN)/python $(HASHED) $(1) 2>/dev/null || \
 	$(PIP) $(HASHED) $(1)
-# The body compiles while the tests' packages are installed, and types are checked.
-MAKEFLAGS += --jobs=2
 # A test that hangs says where, and ends.
 PYTEST := $(BIN)/python -m pytest
 # As they were given: neither make nor the shell reads them as commands.
