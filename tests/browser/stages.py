@@ -167,6 +167,7 @@ def assert_the_address_keeps_stages(tab: Page, page: str, load: Callable[[str], 
     names = [name for name in BY_PAGE.get(page, ()) if name not in NOT_IN_THE_ADDRESS]
     if not names:
         return
+    tab.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = false")
 
     def texts() -> list[str]:
         frames = [tab.locator(f"#{name}") for name in names]

@@ -15,6 +15,8 @@ from bs4 import BeautifulSoup
 from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import grave_violations, without_repetition
+from tests.browser.charts import move_pointer
+from tests.browser.controls import assert_every_control_can_be_pressed
 from tests.browser.pages import (
     CHAPTER_PAGES,
     CHAPTERS,
@@ -31,6 +33,7 @@ from tests.browser.stages import (
     assert_stages_hold_their_parts,
     assert_stages_stand_in_their_room,
     assert_stages_step,
+    assert_the_address_keeps_stages,
 )
 
 REDIRECT = "index.html"
@@ -75,13 +78,14 @@ def test_no_page_is_left_out(built_book):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_is_local_quiet_and_accessible_and_whole(open_page, built_book, page):
-    """All that a page shows before it is touched, then its references and stages.
+def test_a_page_is_local_quiet_accessible_and_whole_and_can_be_used(reader, built_book, page):
+    """All that a page shows before it is touched, then its references, stages and controls.
 
-    Everything in one load, which is most of what a browser does here. test_weight.py has a page
-    on a phone.
+    Everything in one load, which is most of what a browser does here, but that stages are loaded
+    again with what their address says. The reader wants less motion, so that nothing waits for a
+    movement; test_weight.py has a page on a phone, with motion.
     """
-    tab = open_page(page)
+    tab = reader.open(page, reduced_motion="reduce")
     assert_whole_before_a_touch(tab, page, "light")
     assert not tab.evaluate(CUT_LINES, "cell_input"), "code wider than its column"
     assert page not in WHOLE_OUTPUT or not tab.evaluate(CUT_LINES, "cell_output")
@@ -91,6 +95,10 @@ def test_a_page_is_local_quiet_and_accessible_and_whole(open_page, built_book, p
     assert_stages_step(tab, page)
     if page in CHAPTER_PAGES and sets_figures(page):
         assert_every_link_sets_its_figure(tab)
+    assert_the_address_keeps_stages(tab, page, lambda said: reader.load(tab, f"{page}#{said}"))
+    if tab.locator("figure.explorable, [data-stage]").count():
+        move_pointer(tab, 5, 5)
+        assert_every_control_can_be_pressed(tab, page)
 
 
 def assert_references_show(tab: Page, soup: BeautifulSoup) -> None:

@@ -1,4 +1,4 @@
-"""Stages play and say what they show; test_pages.py and test_controls.py set every one of them."""
+"""Stages play and say what they show; test_pages.py sets every one of them."""
 
 from __future__ import annotations
 
