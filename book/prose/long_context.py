@@ -108,8 +108,8 @@ VERDICTS = {
         copying.gain("softmax", near).mean > copying.gain("softmax", far).mean > 0.1
         for near, far in pairwise((256, 512, 1024, 2048, 4096))
     ),
-    "One seed of Taylor 4, the gate and both delta rules": lambda: every(
-        len(copying.by_seed(name)) == 1 for name in ("taylor-4", "gated", "gated-delta", "delta")
+    "One size, and two seeds up to {glue:text}`copying_updates` updates; one beyond": lambda: every(
+        len(copying.by_seed(name)) == (1 if name == "unshifted" else 2) for name in copying.RUNS
     ),
     "A slow start of the gates does not help either": lambda: every(
         copying.gain(slow, 64).mean < copying.gain(name, 64).mean + LITTLE
