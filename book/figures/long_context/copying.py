@@ -224,18 +224,24 @@ def numbers() -> dict[str, str]:
     def longest() -> int:
         return runs_of("linear")[-1]["config"]["updates"]
 
+    def late() -> int:  # the last time asked before linear attention copies
+        return asked("linear")[asked("linear").index(learnt("linear", 0.3)) - 1]
+
     functions: dict[str, Callable[[], str]] = {
         f"copying_{model.replace('-', '_')}_64": lambda model=model: gain(model, NEAREST).spread(2)
         for model in GLUED
     }
     functions |= {
-        f"copying_{model}_longer": lambda model=model: gain(model, NEAREST, longest()).spread(2)
-        for model in ("exp", "gated", "linear")
+        f"copying_{model.replace('-', '_')}_longer": lambda model=model: gain(
+            model, NEAREST, longest()
+        ).spread(2)
+        for model in ("exp", "gated", "gated-delta", "linear")
     }
     return in_words(
         copying_updates=lambda: f"{config()['updates']:,}",
         copying_longest=lambda: f"{longest():,}",
-        copying_late=lambda: f"{learnt('linear', 0.3) - 300:,}",
+        copying_late=lambda: f"{late():,}",
+        copying_linear_late=lambda: gain("linear", NEAREST, late()).spread(2),
         copying_context=lambda: f"{config()['context']:,}",
         copying_bytes=lambda: f"{megabytes():.1f}",
         copying_nearest=lambda: f"{config()['returns']['nearest']}",
