@@ -68,7 +68,8 @@ VERDICTS = {
     "Where one passage comes again and again, softmax learns to copy it within": lambda: (
         copying.gain("softmax", 64, copying.LEARNT).mean > 1 > 2 * copying.loss("softmax", 64)
     ),
-    "Sums learn it too, later, and linear attention later than sums with other features": lambda: (
+    "Sums learn it too, later, and linear attention later than sums "
+    "with exponential or Taylor features": lambda: (
         copying.learnt("softmax", 1) < copying.learnt("taylor-4", 1)
         and copying.learnt("taylor-4", 0.3)
         < copying.learnt("taylor-2", 0.3)
@@ -81,7 +82,7 @@ VERDICTS = {
     "four read on to {glue:text}`copying_longest`": lambda: (
         sum(copying.asked(name)[-1] > copying.asked("softmax")[-1] for name in copying.RUNS) == 4
     ),
-    "`copying_gated_delta_longer`; the other was not tried": lambda: (
+    "`copying_gated_delta_longer`; the ungated one was not tried": lambda: (
         copying.gain("gated-delta", 64, copying.asked("linear")[-1]).mean < LITTLE
         and copying.asked("delta")[-1] < copying.asked("linear")[-1]
     ),
@@ -107,7 +108,7 @@ VERDICTS = {
         copying.gain("window", 64).mean > 0.5 * copying.gain("softmax", 64).mean
         and abs(copying.gain("window", 256).mean) < 0.001
     ),
-    "it is slower to learn, and the state adds nothing further back": lambda: (
+    "after {glue:text}`copying_updates` updates the state adds nothing further back": lambda: (
         copying.gain("window-state", 64).mean < 0.5 * copying.gain("window", 64).mean
         and abs(copying.gain("window-state", 256).mean) < 0.001
     ),
@@ -167,7 +168,7 @@ VERDICTS = {
     "they have read twice as many bytes": lambda: (
         [bytes_read(context) // bytes_read(MAIN) for context in CONTEXTS] == [1, 1, 1, 2]
     ),
-    "A million bytes cost linear attention trained at 4,096 at most a thousandth": lambda: (
+    "Half a million bytes cost linear attention trained at 4,096 at most a thousandth": lambda: (
         at_most_lost("linear") < 0.001
     ),
     "neither model loses more than a thousandth of a nat at the last bytes read": lambda: every(

@@ -139,7 +139,7 @@ VERDICTS = {
     "the control does best at an end of the range": lambda: (
         {rate("recall", "delta-adds"), rate("selective copying", "delta-adds")} <= {1e-3, 1e-2}
     ),
-    "It is ahead at every rate with every seed": lambda: agree(pairs("recall"), -1),
+    "The control is ahead at every rate with every seed": lambda: agree(pairs("recall"), -1),
     "Only softmax among these layers reached 99.5%": lambda: every(
         (hardest(run) > 0.99) == (model == "softmax")
         for model, runs in tasks.of_usual_size(tasks.at_best_rates("recall")).items()

@@ -64,8 +64,9 @@ def tick_figure(id: str = "layer-ticks") -> Explorable | Missing:
         Filter("batch", "Texts at a time", options=batches),
         id=id,
         caption=(
-            "**With a state of fixed size every tick takes the same time.** Layers alone, width "
-            f"{records[0]['config']['d_model']}. Softmax's tick takes longer as the text grows."
+            "**Softmax's tick takes longer as the text grows.** Layers alone, width "
+            f"{records[0]['config']['d_model']}. With a state of fixed size "
+            "no operations are added."
         ),
         alt=(
             "Time of one tick against the tokens read, on logarithmic scales. Softmax attention "

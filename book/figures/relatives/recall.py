@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 
 from ...explorable.figure import Axis, Explorable, Filter, Series
@@ -143,6 +144,8 @@ def numbers() -> dict[str, str]:
 
     law = [random_codes.right_by_the_law(*case) for case in CASES]
     drawn = [random_codes.right_when_drawn(*case) for case in CASES]
+    K, V, _, tokens = CASES[0]
+    rough = round(K * V / (2 * math.log(tokens)) - K)
     return in_words(
         recall_law=lambda: percent(law[0]),
         recall_drawn=lambda: percent(drawn[0]),
@@ -150,9 +153,8 @@ def numbers() -> dict[str, str]:
         drawn_of_few=lambda: percent(drawn[1]),
         recall_power_state=lambda: times(share("power").state / share("linear").state),
         recall_updates=lambda: f"{_config()['updates']:,}",
-        law_off=lambda: max(
-            abs(round(100 * a) - round(100 * b)) for a, b in zip(law, drawn, strict=True)
-        ),
+        rough_half=lambda: rough,
+        rough_drawn=lambda: percent(random_codes.right_when_drawn(K, V, rough, tokens)),
         narrow_behind=lambda: lead(TASK, "linear", "delta", heads=NARROW).spread(0),
         **told,
         **narrow,

@@ -208,7 +208,7 @@ def _caption(by_arm: dict[Arm, list[Record]]) -> str:
         if Arm("none", recipe) in by_arm
     )
     return (
-        "**A larger state does not end lower by itself.** Nano models on held-out novels, states "
+        "**The largest state does not end lowest.** Nano models on held-out novels, states "
         f"in float32. All make the same number of updates, fixed beforehand: {counts}. Without "
         f"attention the model ends at {none}. {bars(seeds())}"
     )
