@@ -133,10 +133,15 @@ def take_last(h: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def all_prefixes(g: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """L^-1(g): g of every prefix, (g(x_1), g(x_1 x_2), ..., g(x_1 ... x_t)). Always causal."""
+    """L^-1(g): g of every prefix, (g(x_1), g(x_1 x_2), ..., g(x_1 ... x_t)). Always causal.
+
+    A tensor x [B, T, ..] needs T >= 1: without an element the shape of g is unknown.
+    """
 
     def h(x: Any) -> Any:
         if isinstance(x, Tensor):
+            if not x.shape[1]:
+                raise ValueError("x: expected at least one element in a tensor")
             return torch.stack([g(x[:, :i]) for i in range(1, x.shape[1] + 1)], dim=1)
         return tuple(g(x[:i]) for i in range(1, len(x) + 1))
 

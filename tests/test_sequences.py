@@ -269,6 +269,8 @@ def test_take_last_and_all_prefixes_on_tensors():
     h = lambda x: x.cumsum(1)  # noqa: E731
     assert torch.equal(take_last(h)(x), x.cumsum(1)[:, -1])
     assert torch.allclose(all_prefixes(take_last(h))(x), h(x))
+    with pytest.raises(ValueError, match="x: expected at least one element"):
+        all_prefixes(take_last(h))(x[:, :0])
 
 
 def test_tensor_checks_tell_causal_from_not():

@@ -90,9 +90,9 @@ def linear_attention(
     q, k: [B, T, H, K]. With normalize=True the products of their features must not be negative.
     v: [B, T, H, V].
     mode: "attention", "recurrent" or "chunked". The same function at different costs.
-    chunk_size: tokens in a chunk (chunked mode on a CPU only; the GPU kernels choose their own).
+    chunk_size: tokens in a chunk (chunked mode only; the GPU kernels choose their own).
     normalize: divide by the sum of the weights.
-    scale: multiplies q; K ** -0.5 by default. It cancels when normalized.
+    scale: multiplies the features of q; K ** -0.5 by default. It cancels when normalized.
     eps: added to the normaliser; 0 or more. scale and eps must be finite in float32 (float64 for
         float64).
     initial_state: the state left by the tokens before; zeros by default.
@@ -110,9 +110,10 @@ def linear_attention(
         row begins one. The returned state is that of each row's last document. Not together with
         initial_state.
 
-    A NaN in q spoils its own token; one in k or v spoils all later tokens. A NaN in v also spoils
-    earlier tokens: in attention mode the whole sequence (on CUDA its tile), in chunked mode its
-    chunk. With log_decay so does a NaN in k. In recurrent mode no earlier token is spoilt.
+    A NaN in q spoils its own token; one in k or v spoils all later tokens. A NaN in v may also
+    spoil earlier tokens: in attention mode of the whole sequence (on CUDA of its tile), in chunked
+    mode of its chunk. With log_decay so may a NaN in k. In recurrent mode no earlier token is
+    spoilt.
 
     Returns o [B, T, H, V] in the dtype of v, or (o, state).
     Raises ValueError for shapes, dtypes, devices or numbers that do not fit, or an unknown mode.

@@ -23,7 +23,7 @@ def best_chunk_size(K: int, V: int, flops_per_second: float, bytes_per_second: f
 
     Products inside chunks take T C (K + V) FLOPs; a state a chunk, written and read, takes T / C
     times twice its bytes. At the best C both take equal time. With 32-bit states and K = V = d, C
-    is 2 sqrt(d F / B).
+    is 2 sqrt((d + 1) F / B), for F FLOPs and B bytes a second.
     """
     for name, size in (("K", K), ("V", V)):
         whole(name, size)

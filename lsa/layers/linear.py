@@ -117,10 +117,10 @@ class LinearAttention(MultiHead):
         return StateMachine(LinearState(S, S[..., 0]), step, advance)
 
     def weights(self, x: Tensor) -> Tensor:
-        """Attention weights of each token of x [B, T, D]: [B, H, T, T], rows that sum to one.
+        """Attention weights of each token of x [B, T, D]: [B, H, T, T].
 
         They come from the feature map and decay. An unnormalised layer's weights are normalised
-        here.
+        here. A row sums to one, or is NaN where a query sees nothing.
         """
         dtype = accumulator_dtype(x.dtype)
         q, k, _ = (heads.transpose(1, 2).to(dtype) for heads in self.qkv(x))

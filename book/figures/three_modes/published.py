@@ -110,8 +110,9 @@ def recurrent_waits(tokens: int = WAITS_AT) -> tuple[float, float]:
 def draft_crossing(device: str) -> float:
     """Tokens from which attention mode's arithmetic takes longer than the draft program's bytes.
 
-    One head of GPT-2's width, in 32 bits. The program is chunked mode with C = 1, whose states are
-    summed from outer products that it also writes and reads.
+    One head of GPT-2's width; bytes of 32-bit numbers, arithmetic at the 16-bit peak. The program
+    is chunked mode with C = 1, whose states are summed from outer products that it also writes and
+    reads.
     """
     peak, products = PEAKS[device], 2 * 4 * 64**2
     a_token = (mode_cost("chunked", 1, 64, 64, chunk_size=1).bytes + products) / peak.bytes

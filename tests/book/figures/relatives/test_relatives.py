@@ -48,7 +48,7 @@ def test_the_law_errs_in_either_direction_in_the_cases_of_the_chapter():
         for case in recall.CASES
     ]
     assert min(errors) < -0.02 and max(errors) > 0.02
-    assert "points, in either direction" in CHAPTERS
+    assert "It errs in either direction" in CHAPTERS
 
 
 def told_of(layer):
