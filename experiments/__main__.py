@@ -85,9 +85,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     listing.set_defaults(do=_list)
     run.add_argument("--budget", type=float, metavar="SECONDS", help="stop cleanly after this")
-    run.add_argument(
-        "--max-updates", type=int, metavar="N", help="stop each training after so many updates"
-    )
     run.add_argument("--force", action="store_true", help="perform stored runs again")
     run.add_argument("--corpus-source", type=_folder, help="an archive or folder with the corpus")
     run.add_argument("--part", metavar="I/N", help="of N parts of the plan, the I-th")
@@ -230,8 +227,6 @@ def _run(options: argparse.Namespace) -> int:
 
 def _runs_of(team: Team, kind: str, options: argparse.Namespace) -> list[Run]:
     """The runs to perform. Raises UsageError for arguments that do not fit, or not this team."""
-    if options.max_updates is not None and options.max_updates < 0:
-        raise UsageError(f"--max-updates: expected 0 or more, got {options.max_updates}")
     runs = part_of(_planned(options, kind), options.part)
     for name in {run.experiment: run for run in runs} if team.size > 1 else ():
         if not EXPERIMENTS[name].spreads:
@@ -248,7 +243,7 @@ def _run_on(team: Team, device: torch.device, options: argparse.Namespace) -> in
             file=sys.stderr,
         )
     corpus = opener(options.corpus_source)
-    given = {name: getattr(options, name) for name in ("budget", "force", "max_updates")}
+    given = {name: getattr(options, name) for name in ("budget", "force")}
     ended = runner.run_all(EXPERIMENTS, runs, device, options.out, corpus=corpus, **given)
     if team.leads:
         print(f"{ended} runs stored under {options.out}")

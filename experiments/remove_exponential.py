@@ -59,7 +59,6 @@ WINDOWS = (16, 32, 128, 256, 512)
 FIRST = (1, 2, 4, 8, 12, 16, 24, 40, 80, 160)  # first heads of a ranking that are confined
 BUT = (8, 12, 16, 24, 40, 80)  # first heads of a ranking that are not, while all others are
 BUT_LAST = (269,)  # the same: the last head alone is confined
-ORDERS = ("gradient", "mass", "random-0", "random-1", "random-2")
 LAYERS, HEADS, CHECKED = 30, 9, 40
 BASE: dict[str, Any] = {
     "model": "SmolLM2-135M-Instruct",

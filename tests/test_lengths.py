@@ -63,31 +63,6 @@ def own_lines(functions: list[tuple[int, int]], function: tuple[int, int]) -> in
     return sum(not any(a <= line <= b for a, b in inner) for line in range(begin, end + 1))
 
 
-def test_the_scan_of_a_script_finds_its_functions():
-    script = """(() => {
-  function f(a, b) {
-    for (const one of a) {
-      one(/[{]/);
-    }
-    return a.map((one) => {
-      return [one, b];
-    });
-  }
-  const object = (x) => ({
-    x,
-  });
-  class Two {
-    draw({ x }) {
-      return x;
-    }
-  }
-})();
-"""
-    functions = [(2, 9), (6, 8), (10, 12), (14, 16)]
-    assert script_functions(script) == functions
-    assert [own_lines(functions, one) for one in functions] == [5, 3, 3, 3]
-
-
 def test_files_are_short():
     texts = sources("py") | sources("js")
     assert len(texts) > 200

@@ -12,9 +12,7 @@ import pytest
 BARS = {
     "opener": "opener-bar",
     "memory": "memory-bar",
-    "sampler": "sampler-bar",
     "surgery": "sampler-bar",
-    "look-inside": "sampler-bar",
 }
 # Where they lie in a picture of the frame.
 BOXES = """(bars, frame) => bars.map((bar) => {
@@ -35,8 +33,6 @@ pytestmark = pytest.mark.browser
 @pytest.mark.parametrize("stage", BARS)
 def test_bars_are_as_long_as_what_they_tell(open_stage, stage):
     tab, frame = open_stage(stage, forced_colors="active", reduced_motion="reduce")
-    if stage == "sampler":
-        frame.get_by_role("button", name="One letter").click()
     bars = frame.locator(f".{BARS[stage]}:visible")
     bars.first.wait_for()
     frame.evaluate(ALONE)

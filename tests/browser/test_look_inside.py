@@ -24,20 +24,22 @@ INK = """(canvas) => canvas.getContext("2d").getImageData(0, 0, canvas.width, ca
     .data.reduce((sum, value) => sum + value, 0)"""
 
 
-@pytest.fixture
-def opened(open_stage):
-    """The stage with its first page loaded."""
-    tab, frame = open_stage("look-inside", reduced_motion="reduce")
+def loaded(get):
+    """The stage, from `open_stage` or `set_stage`, with its first page loaded."""
+    tab, frame = get("look-inside", reduced_motion="reduce")
     expect(frame.locator(".look-wrong").first).to_be_visible()
     return tab, frame
+
+
+@pytest.fixture
+def opened(open_stage):
+    return loaded(open_stage)
 
 
 @pytest.fixture
 def set_back(set_stage):
     """The stage as it is at first, on a page that tests share."""
-    tab, frame = set_stage("look-inside", reduced_motion="reduce")
-    expect(frame.locator(".look-wrong").first).to_be_visible()
-    return tab, frame
+    return loaded(set_stage)
 
 
 def stored_look(run, layer, head, token):

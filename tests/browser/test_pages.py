@@ -14,7 +14,6 @@ import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import Page, expect
 
-from tests.browser.accessibility import grave_violations, without_repetition
 from tests.browser.charts import move_pointer
 from tests.browser.controls import assert_every_control_can_be_pressed
 from tests.browser.pages import (
@@ -107,12 +106,6 @@ def assert_references_show(tab: Page, soup: BeautifulSoup) -> None:
     wanted = {link["href"] for link in links if SHOWN.search(link["href"])}
     tab.keyboard.press("Tab")  # from here on focus counts as the keyboard's
     assert not tab.evaluate(WITHOUT_PREVIEW, sorted(wanted))
-
-
-def test_a_finger_hits_one_name_of_a_long_legend(open_page):
-    tab = open_page("book/relatives.html", width=412, has_touch=True, is_mobile=True)
-    with without_repetition(tab):
-        assert not grave_violations(tab, {"include": [["figure.explorable"]]})
 
 
 def test_the_chapter_on_kernels_has_interpreted_them(built_book):

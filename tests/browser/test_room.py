@@ -129,7 +129,6 @@ ASKED = {
     "sampling": {821: output_is_whole, 375: columns_stay},
     "state-machines": {650: fits, 620: fits, 580: fits, 375: columns_stay},
     "kernels": {320: code_fits},
-    "three-modes": {320: fits},
     "state-spaces": {700: paper_cuts_no_table},
 }
 

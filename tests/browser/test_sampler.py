@@ -16,15 +16,6 @@ from tests.browser.stages import line
 
 pytestmark = pytest.mark.browser
 
-# The logits after a text, from the file that the page has loaded.
-LOGITS = """async ({ file, kind, options, text }) => {
-    const bytes = Uint8Array.from(atob(BookFiles[file]), (letter) => letter.charCodeAt(0));
-    const weights = await Writers.open(bytes.buffer);
-    const machine = Writers.machine(weights, kind, [-0.171875, 0], options);
-    const state = machine.start();
-    return text.map((letter) => [...machine.read(state, letter)]).at(-1);
-}"""
-
 OPTIONS = {"softmax": {}, "window": {"window": 128, "first": 1}, "linear": {}}
 
 
@@ -60,8 +51,7 @@ def trained(kind):
 
 
 def test_the_page_writes_what_the_package_writes(open_page):
-    tab = open_page("book/sampling.html#sampler:temperature=0")
-    frame = tab.locator("#sampler")
+    frame = open_page("book/sampling.html#sampler:temperature=0").locator("#sampler")
     expect(frame.get_by_role("slider", name="Temperature")).to_be_visible()  # a link has set it
     assert texts(frame) == [PROMPT.strip()] * 3
     for n in range(6):
@@ -73,34 +63,21 @@ def test_the_page_writes_what_the_package_writes(open_page):
         written = sample(model.machine(), prompt, max_tokens=6, temperature=0)
         wanted = bytes(token.item() for token in written).decode()
         assert said == PROMPT.strip() + wanted
-        longer = prompt.repeat(1, 3)  # than the window
-        with torch.no_grad():
-            logits = model.double()(longer)[0, -1]
-        asked = {"file": f"{kind}-seed0", "kind": kind, "options": OPTIONS[kind]}
-        asked["text"] = longer[0].tolist()
-        found = torch.tensor(tab.evaluate(LOGITS, asked), dtype=torch.float64)
-        torch.testing.assert_close(found, logits, rtol=1e-4, atol=1e-4)
 
 
 def test_writers_get_the_same_time(set_stage):
     _, frame = set_stage("sampler")
     assert "Nothing is written yet" in line(frame)
     press(frame, "Write")
-    # The slower of the two has passed its second point of the chart.
-    expect(frame.locator(".sampler-line").first).to_have_attribute(
-        "d", re.compile("M.*L"), timeout=60_000
+    expect(frame.locator("[role=status]")).to_contain_text(
+        re.compile(r"written \d"), timeout=60_000
     )
     press(frame, "Pause")
     written = letters(frame)
-    assert min(written) >= len(PROMPT.strip()) + 256
     told = line(frame)
     assert re.match(r"In [\d.]+ s each: softmax has written", told)
-    assert "Milliseconds a letter" in frame.locator(".sampler-chart").text_content()
     press(frame, "One letter")
     assert letters(frame) == [count + 1 for count in written]
-    # The last 280, and dots; a new line is shown with spaces around its sign.
-    shown = [re.sub(r"\s*↵\s*", "↵", text) for text in texts(frame)]
-    assert all(200 < len(text) <= 282 for text in shown)
     assert frame.locator(".sampler-likely li").count() == 15
 
 

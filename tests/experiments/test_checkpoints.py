@@ -97,7 +97,9 @@ def _at_another_commit(*run, provenance=run_files.provenance):
 def test_any_number_of_threads_continues(tmp_path, monkeypatch, capsys):
     """torchrun gives each of several ranks one thread, and a single process has several."""
     wanted = "loss_curves", "--only", "attention=linear"
-    assert smoke(tmp_path, *wanted, "--max-updates", "2") == 0
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2, lambda: os.kill(os.getpid(), signal.SIGINT))
+        assert smoke(tmp_path, *wanted) == 130
     (found,) = record.load(results=tmp_path / "out")
     assert not found["complete"] and found["tables"]["train"]["update"] == [1, 2]
     threads = torch.get_num_threads()

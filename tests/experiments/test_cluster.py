@@ -10,7 +10,6 @@ import pytest
 from experiments.__main__ import main
 from experiments.harness.core import cluster, record
 from experiments.harness.core.plan import Run, UsageError
-from tests.experiments.conftest import made_corpus as made_corpus
 
 RUNS = [Run("a", name, {}, 0) for name in "abcde"]
 
@@ -113,19 +112,3 @@ def test_jobs_share_the_plan(tmp_path, monkeypatch, capsys):
         one["provenance"]["command"].rpartition(" ")[2] for one in record.load(results=tmp_path)
     }
     assert parts == {"1/2", "2/2"}
-
-
-@pytest.mark.slow
-def test_a_job_of_two_ranks_ends_and_its_results_are_collected(tmp_path, made_corpus, capsys):
-    pytest.importorskip("submitit")
-    shared, home = str(tmp_path / "shared"), tmp_path / "home"
-    how = ["--cluster", "local", "--jobs", "1", "--ranks", "2", "--hours", "0.1", "--out", shared]
-    what = ["loss_curves", "--device", "cpu", "--smoke", "--only=name=nano-linear-64"]
-    assert main(["submit", *how, "--", *what]) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said[0].startswith("1 jobs: ") and said[1] == "all have ended"
-    assert said[2] == f"when they have ended: python -m experiments collect {shared}"
-    assert main(["collect", shared, "--out", str(home)]) == 0
-    (found,) = record.load(results=home)
-    assert found["provenance"]["command"].endswith(" 1/1")
-    assert found["provenance"]["ranks"]["world_size"] == 2

@@ -4,11 +4,7 @@ import pytest
 import torch
 
 from experiments import linearise, replace_heads
-from experiments.harness.learning.distilling import Distillation
-from lsa.machines import unroll
 from tests.experiments.command import bare_session, performed
-
-from .distilled import CONFIG, splits, teacher
 
 EXPERIMENTS = {"linearise": linearise, "replace_heads": replace_heads}
 
@@ -45,29 +41,6 @@ def test_heads_of_a_ranking_stay_or_are_replaced():
     assert replaced["1.2"]["log_decay"][0] * 64 == pytest.approx(-torch.tensor(2.0).log().item())
     assert replace_heads.attention_of("window", heads)["0.1"] == replace_heads.WINDOW
     assert replace_heads.attention_of("softmax", []) == {}
-
-
-def arms():
-    """Arms of both plans, of the tiny teacher."""
-    found = {
-        f"linearise {name}": linearise.attention_of(arm, [(1, 2)])
-        for name, arm in linearise.ARMS.items()
-    }
-    planned = {arm for run in replace_heads.runs("cpu", smoke=False) for arm in run.config["arms"]}
-    names = planned - {f"hedgehog-{size}" for size in replace_heads.SIZES[1:]}  # another number
-    heads = [(0, 1), (1, 2), (1, 3)]
-    return found | {name: replace_heads.attention_of(name, heads) for name in sorted(names)}
-
-
-def test_a_taught_model_is_its_machine(made_corpus):
-    one = Distillation(CONFIG, arms(), (0, 1), teacher(), splits())
-    while one.tokens < 400:
-        one.update()
-    tokens = torch.randint(256, (1, 150))
-    for arm, student in one.students.items():
-        with torch.no_grad():
-            whole, ticks = student.model(tokens), unroll(student.model.machine())(tokens)
-        assert (whole - ticks).abs().max() <= 1e-4 * whole.abs().max(), arm
 
 
 def test_a_run_with_heads_asks_for_their_ranking(made_corpus, tmp_path):

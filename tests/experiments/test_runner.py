@@ -1,7 +1,5 @@
 """The runner: repeats what it stored, resumes, keeps to its budget, and survives being killed."""
 
-import random
-import signal
 import time
 from dataclasses import replace
 
@@ -19,7 +17,7 @@ from experiments.harness.core.states import state_of
 from experiments.harness.core.tables import Column, Table
 from experiments.harness.learning import corpora
 from experiments.harness.learning.corpora import CorpusError, load_corpus
-from tests.experiments.command import bare_session, forked, smoke
+from tests.experiments.command import bare_session, smoke
 from tests.parallel.pool import server
 
 CPU = torch.device("cpu")
@@ -251,33 +249,3 @@ def test_forcing_a_run_again_never_loses_the_stored_one(tmp_path, monkeypatch):
     monkeypatch.setattr("experiments.mode_speed.measure_in_turns", killed)
     assert smoke(tmp_path, "mode_speed", "--force") == 130
     assert stored.read_text() == before
-
-
-@pytest.mark.slow
-def test_killed_at_random_moments_nothing_is_half_written(tmp_path, monkeypatch):
-    """Eight times kill -9; afterwards every file loads, and the next run ends the work."""
-    # Saving all the time makes a kill in the middle of a write as likely as can be.
-    monkeypatch.setattr(run_files, "PARTIAL_EVERY", 0.0)
-    plan = ["run", "mode_speed", "sampling_speed", "--smoke", "--device", "cpu", "--force", "--out"]
-
-    def start(out):
-        return forked(tmp_path / "said", *plan, str(out))
-
-    began = time.monotonic()
-    start(tmp_path / "whole").join()
-    whole = time.monotonic() - began
-    out, rng, killed = tmp_path / "out", random.Random(0), 0
-    for _ in range(8):
-        process = start(out)
-        process.join(rng.uniform(0, whole))
-        process.kill()
-        process.join()
-        killed += process.exitcode == -signal.SIGKILL
-        for path in out.rglob("*.json"):
-            record.read(path)
-    assert killed
-    done = start(out)
-    done.join()
-    assert done.exitcode == 0
-    assert {p.parent.parent.name for p in record.paths(out)} == {"mode_speed", "sampling_speed"}
-    assert all(r["complete"] for r in record.load(results=out))

@@ -67,7 +67,6 @@ class Session:
     leg: this process's part of the run so far: commit, dirty, started, seconds.
     earlier: the legs of the checkpoint, or of the partial tables, that the run continues.
     kept: the partial record of an earlier attempt with the same code.
-    max_updates: the number of updates after which a training stops, as at the end of the budget.
     ranks: mesh and speed of a training on several ranks; stored in the provenance.
     """
 
@@ -83,7 +82,6 @@ class Session:
     earlier: list[Leg] = field(default_factory=list)
     kept: dict[str, Any] | None = None
     keep_weights: Callable[[bytes], None] = lambda packed: None
-    max_updates: int | None = None
     ranks: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -129,14 +127,9 @@ class Session:
         self.warnings[:0] = origin.get("warnings", [])
         return self.kept["tables"]
 
-    def out_of_time(self, updates: int = 0) -> bool:
-        """Whether the budget is spent or a signal came, so that the run should save and return.
-
-        updates: number that a training has done.
-        """
+    def out_of_time(self) -> bool:
+        """Whether the budget is spent or a signal came, so that the run should save and return."""
         if self.stop.number is not None:
-            return True
-        if self.max_updates is not None and updates >= self.max_updates:
             return True
         return self.deadline is not None and time.monotonic() >= self.deadline
 

@@ -97,13 +97,11 @@ def run_all(
     force: bool = False,
     corpus: Callable[[str], Any] = no_text,
     begin: Callable[[int], None] = lambda i: None,
-    max_updates: int | None = None,
 ) -> int:
     """Perform the runs that are not stored yet. Returns how many were completed.
 
     budget: seconds for everything; a run that does not fit is stored in part.
     corpus: opens a text by name. begin: called with each run's number before it starts.
-    max_updates: number of updates after which each training stops, stored in part.
     If a run fails, the others are still performed, and FailedError names it at the end. A run that
     another process is performing is skipped. Raises Interrupted after a signal, with everything
     stored; DeviceLostError if no further run could use the device.
@@ -115,9 +113,7 @@ def run_all(
         raise UsageError(f"--budget: expected seconds above 0, got {budget}")
     deadline = math.inf if budget is None else time.monotonic() + budget
     ended, failed, team, stop = 0, [], here(), Stop()
-    options: Any = {
-        "corpus": _opened_once(corpus), "force": force, "stop": stop, "max_updates": max_updates
-    }  # fmt: skip
+    options: Any = {"corpus": _opened_once(corpus), "force": force, "stop": stop}
     team.first(lambda: check_place(out))
     with stop.listening():
         for i, run in enumerate(runs):
@@ -244,7 +240,6 @@ def perform(
     *,
     force: bool = False,
     stop: Stop | None = None,
-    max_updates: int | None = None,
 ) -> bool:
     """Perform one run and store it: whole at its own name, or in part as a partial record.
 
@@ -270,7 +265,6 @@ def perform(
             stop=stop or Stop(),
             leg=keeper.leg,
             keep_weights=keeper.keep_weights,
-            max_updates=max_updates,
         )
         keeper.open(session, force=force)
         assert experiment.perform is not None  # otherwise nothing would be planned

@@ -16,14 +16,11 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from .watch import watching
-
 # Time limit of an exchange. If a rank is killed, torchrun ends the others at once; if one hangs,
-# `watch` ends them within a minute. This limit is for cases that `watch` takes for work: outside an
-# update, a rank in an endless loop or waiting for a lost disk.
+# those that wait for it end after this time.
 TIMEOUT = timedelta(minutes=5)
-# gloo's message if another process has ended.
-GONE = "Connection closed by peer", "Connection reset by peer"
+# gloo's messages if another process has ended, or hangs.
+GONE = "Connection closed by peer", "Connection reset by peer", "Timed out waiting"
 TOLD = "the first rank says it"  # a note on an error that the other ranks need not print
 
 
@@ -103,7 +100,7 @@ def exchanging() -> Iterator[None]:
         yield
     except RuntimeError as error:
         if any(one in str(error) for one in GONE):
-            line = "an exchange broke off: another rank was lost, which torchrun names"
+            line = "an exchange broke off: another rank was lost, or hangs"
             raise OSError(line) from error
         raise
 
@@ -126,6 +123,6 @@ def joined(kind: str) -> Iterator[Team]:
         torch.cuda.set_device(local)
         backend = "cpu:gloo,cuda:nccl"
     dist.init_process_group(backend, timeout=TIMEOUT)
-    with watching(kind), exchanging():
+    with exchanging():
         yield here()
     dist.destroy_process_group()  # not after an error: other ranks may be waiting for this one

@@ -21,7 +21,6 @@ from ..core import checkpoint
 from ..core.plan import Outcome, Session
 from ..core.tables import INCREASING, Columns, Tables, table
 from ..core.team import here
-from ..core.watch import expecting
 from . import resuming
 from .batches import VALIDATION_SPANS, held_out_tokens, text_of_updates
 from .corpora import Corpus
@@ -265,9 +264,7 @@ def train_through(
     # A signal takes effect at the end of an update: a run cannot continue from half of one.
     with session.stop.deferred():
         while not training.finished:
-            over, save = training.team.any(
-                session.out_of_time(training.updates), time.monotonic() >= due
-            )
+            over, save = training.team.any(session.out_of_time(), time.monotonic() >= due)
             if over:
                 _save(training, session, wait=True)
                 return Outcome(training.tables, complete=False)
@@ -275,8 +272,7 @@ def train_through(
                 due = _save(training, session)
             with checkpoint.storing(session, session.checkpoint):
                 resuming.finish(training, wait=False)
-            with expecting(training):
-                training.update()
+            training.update()
             session.ranks = training.shares
             watch(training)
             if training.updates % config["validate_every"] == 0 or training.finished:

@@ -77,7 +77,6 @@ def of_scale(run, scale):
 
 OTHERS = {
     "a GPU's, as many": lambda run: [run, on_gpu(run)],
-    "a GPU's first rows": lambda run: [run, on_gpu(first_rows(run, 3))],
     "a GPU's, of another scale": lambda run: [run, on_gpu(of_scale(run, "355M"))],
     "only one row": lambda run: [first_rows(run, 1)],
 }

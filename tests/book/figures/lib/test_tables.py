@@ -54,8 +54,8 @@ def test_code_cannot_end_its_span():
 
 @pytest.fixture
 def hostile(monkeypatch):
-    """Every stored record, with markup wherever a record says a string."""
-    runs = deepcopy(record.load())
+    """A stored record of each experiment, with markup wherever a record says a string."""
+    runs = deepcopy([*{run["experiment"]: run for run in record.load()}.values()])
     for run in runs:
         origin = run["provenance"]
         origin["device"]["name"] = run["name"] = HOSTILE

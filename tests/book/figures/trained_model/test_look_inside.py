@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
 import pytest
 import torch
 
@@ -14,6 +13,7 @@ from experiments.harness.core.record import ROOT
 from experiments.harness.learning.returning import trained
 from experiments.look_inside import looks
 from tests.book.figures.made_up import page_data
+from tests.experiments.test_look_inside import unpacked
 
 TOLERANCE = 1e-3
 MOST = 800_000  # bytes that the page loads at once
@@ -52,14 +52,6 @@ def test_what_the_stage_begins_with_shows_its_message():
     assert few <= once + 3 < free - 10
 
 
-def looks_of(stored, T):
-    """Stored weights as [layers, H, T, T], zero where none was kept."""
-    A = np.zeros((*stored["counts"].shape, T), np.float32)
-    rows = np.repeat(np.arange(stored["counts"].size), stored["counts"].ravel())
-    A.reshape(-1, T)[rows, stored["places"]] = (stored["low"] + 256.0 * stored["high"]) / 1000
-    return torch.from_numpy(A)
-
-
 @pytest.fixture(scope="module")
 def model():
     pytest.importorskip("gguf")
@@ -71,13 +63,12 @@ def model():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", range(3))
-def test_its_numbers_are_those_of_lsa(model, page):
-    run = look_inside.stored()[page]
+def test_its_numbers_are_those_of_lsa(model):
+    run = look_inside.stored()[0]
     config, tables, found = run["config"], run["tables"], look_inside.arrays(run)
     tokens = torch.tensor(tables["tokens"]["token"])
     A = looks(model, tokens)
-    kept = looks_of(found, len(tokens))
+    kept = unpacked(found, len(tokens))
     assert (kept - A).abs()[kept > 0].max() < TOLERANCE
     # What is left out is small, or less than the six that are kept.
     left = A.masked_fill(kept > 0, 0).amax(-1)
