@@ -70,13 +70,16 @@ def test_writers_get_the_same_time(set_stage):
     assert "Nothing is written yet" in line(frame)
     press(frame, "Write")
     expect(frame.locator("[role=status]")).to_contain_text(
-        re.compile(r"written \d"), timeout=60_000
+        re.compile(r"written \d\d"), timeout=60_000
     )
     press(frame, "Pause")
     written = letters(frame)
     told = line(frame)
     assert re.match(r"In [\d.]+ s each: softmax has written", told)
+    assert min(written) > len(PROMPT.strip())
     press(frame, "One letter")
+    last = frame.locator(".sampler-facts > p:first-child b").last
+    expect(last).to_have_text(f"{written[-1] + 1:,}")
     assert letters(frame) == [count + 1 for count in written]
     assert frame.locator(".sampler-likely li").count() == 15
 
