@@ -84,3 +84,20 @@ def test_features_multiply_to_the_weight(feature_map, degree, kernel):
     q, k, _ = qkv(1, 5)
     found = (phi.of_queries(q) * phi.of_keys(k)).sum(-1)
     torch.testing.assert_close(found, kernel((q * k).sum(-1) * K**-0.5))
+
+
+def test_compiled_for_any_length_its_sizes_are_sums():
+    """With `min` and `max` of a length in a size, torch 2.13 compiles no backward pass."""
+    layer, sizes = WindowStateAttention(8, 2, window=3, first=1), []
+
+    def backend(graph, _inputs):
+        found = [node.meta.get("example_value") for node in graph.graph.nodes]
+        sizes.extend(str(x.shape) for x in found if isinstance(x, torch.Tensor))
+        return graph.forward
+
+    compiled = torch.compile(layer, backend=backend, fullgraph=True)
+    for T in (9, 7, 3, 2):
+        x = torch.randn(1, T, 8)
+        torch.testing.assert_close(compiled(x), layer(x))
+    assert any("s" in size.removeprefix("torch.Size") for size in sizes)
+    assert not [size for size in sizes if "Min" in size or "Max" in size]
