@@ -56,7 +56,7 @@ def window_attention(
 
 def early_queries(T: int, L: int, window: int, first: int) -> int:
     """Number of the last T of L positions before first + window; these see all earlier tokens."""
-    # By branches: torch.compile guards them, where it keeps `min` and `max` in the sizes of tensors.
+    # By branches, which torch.compile guards; `min` and `max` would stay in the sizes of tensors.
     early = first + window - (L - T)
     if early <= 0:
         return 0
