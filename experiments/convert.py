@@ -66,7 +66,7 @@ def convert(
             raise UsageError(f"--distance: expected 1 or more tokens, got {distance}")
     if tokens < 0:
         raise UsageError(f"--tokens: expected 0 or more, got {tokens}")
-    if (out / "config.json").exists():
+    if any((out / name).exists() for name in ("config.json", "model.safetensors")):
         raise UsageError(f"--out: expected a folder without a model, got {out}")
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -78,18 +78,18 @@ def convert(
         or rank(llama, text.tokens, splits()["validation"], distance)
         for distance in distances
     )
-    attention = attention_of(WAYS[way], ranking[:keep])
+    attention, unfinished = attention_of(WAYS[way], ranking[:keep]), out / "unfinished.pt"
     if tokens or way == "window-state":
         update = BASE["texts"] * BASE["length"]
         config = {**BASE, "softmax_heads": keep, "tokens": -(-tokens // update) * update}
         config |= {"measure_every": update, "asked": [], "last": [], "arms": {way: WAYS[way]}}
         config |= {"feature_tokens": BASE["feature_tokens"] * (way == "window-state")}
-        layers = range(llama.config.n_layer)
-        one = Distillation(config, {way: attention}, layers, teacher, splits())
-        _teach(one, out / "unfinished.pt")
+        one = Distillation(config, {way: attention}, range(llama.config.n_layer), teacher, splits())
+        _teach(one, unfinished)
         llama = one.students[way].model
     save_llama(llama, out, attention=attention)
     text.save(out)
+    unfinished.unlink(missing_ok=True)
 
 
 def stored_ranking(sha256: str, distance: int = RANKED) -> list[tuple[int, int]]:
@@ -135,7 +135,6 @@ def _teach(one: Distillation, checkpoint: Path) -> None:
         distill_through(one, session)
     if stop.number is not None:
         raise Interrupted(stop.number)
-    checkpoint.unlink(missing_ok=True)
 
 
 def _digest(path: Path) -> str:

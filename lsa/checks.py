@@ -130,3 +130,13 @@ def is_at_hand(x: Tensor) -> bool:
         and not is_under_dispatch_mode()
         and not is_traced()
     )
+
+
+def looked_up(embedding: nn.Embedding, tokens: Tensor) -> Tensor:
+    """The embeddings of tokens. Raises ValueError for a number that is none; not on a GPU."""
+    try:
+        return embedding(tokens)
+    except IndexError as error:  # on a GPU none is raised: checking would force a sync
+        most = embedding.num_embeddings - 1
+        wrong = next(n for n in tokens.flatten().tolist() if not 0 <= n <= most)
+        raise ValueError(f"tokens: expected numbers from 0 to {most}, got {wrong}") from error

@@ -23,6 +23,7 @@ from .checks import (
     floating,
     instance,
     is_at_hand,
+    looked_up,
     one_of,
     tensor,
     unsharded,
@@ -206,7 +207,7 @@ class GPT(nn.Module):
             got = f"{tokens.dtype} {list(tokens.shape)}"
             raise ValueError(f"tokens: expected int64 or int32 [B, T], got {got}")
         whole("start", start, 0)
-        x = self._looked_up(tokens)
+        x = looked_up(self.wte, tokens)
         if self.wpe is None:
             return x
         if cu_seqlens is None:
@@ -228,14 +229,6 @@ class GPT(nn.Module):
                 f"tokens: expected at most n_positions = {self.wpe.num_embeddings} of them, "
                 f"got {longest}; a learned position has nothing to say beyond its table"
             )
-
-    def _looked_up(self, tokens: Tensor) -> Tensor:
-        try:
-            return self.wte(tokens)
-        except IndexError as error:  # on a GPU none is raised: checking would force a sync
-            most = self.wte.num_embeddings - 1
-            wrong = next(n for n in tokens.flatten().tolist() if not 0 <= n <= most)
-            raise ValueError(f"tokens: expected numbers from 0 to {most}, got {wrong}") from error
 
     def head(self, x: Tensor) -> Tensor:
         """[..., D] to logits [..., vocab_size], with the weights of wte, as in GPT-2."""
@@ -275,7 +268,7 @@ class GPT(nn.Module):
             return self.embed(tokens, start), None
         starts = document_starts(cu_seqlens, tokens.new_empty(1, 1).expand(B, sum(lengths)))
         part = slice(start, start + T)
-        x = self._looked_up(tokens)
+        x = looked_up(self.wte, tokens)
         if self.wpe is not None:
             x = x + self.wpe(self._places(starts)[:, part])
         return x, starts[:, part]

@@ -98,9 +98,10 @@ def attend(model: Any, attention: Attention | None = None) -> None:
         n_kv_head=theirs.num_key_value_heads,
         head_width=theirs.head_dim,
     )
-    for layer, heads in zip(model.model.layers, chosen(attention, config), strict=True):
+    each = [mixes_of(heads, config) for heads in chosen(attention, config)]
+    for layer, (parts, mixes) in zip(model.model.layers, each, strict=True):
         module = layer.self_attn
-        module.parts, mixes = mixes_of(heads, config)
+        module.parts = parts
         module.mixes = mixes.to(module.q_proj.weight)
     setattr(theirs, ATTENTION, {key: dict(value) for key, value in attention.items()})
     model.set_attn_implementation(NAME)

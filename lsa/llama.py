@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .checks import boolean, finite, instance, one_of, tensor, whole
+from .checks import boolean, finite, instance, looked_up, one_of, tensor, whole
 from .layers.mixes import Mix, SoftmaxMix, WindowMix
 from .layers.window_state import WindowStateMix
 from .machines import StateMachine, elementwise, residual, stack
@@ -175,11 +175,11 @@ class LlamaAttention(nn.Module):
         self.k_proj = nn.Linear(D, G * K, bias=False)
         self.v_proj = nn.Linear(D, G * K, bias=False)
         self.o_proj = nn.Linear(H * K, D, bias=False)
-        self.attend(heads)
+        self.attend(*mixes_of(heads, config))
 
-    def attend(self, heads: Sequence[Mapping[str, Any]]) -> None:
-        """Set how each head attends, by kind and options; parameters of the old mixes are lost."""
-        self.parts, mixes = mixes_of(heads, self.config)
+    def attend(self, parts: Parts, mixes: nn.ModuleList) -> None:
+        """Set how each head attends, by `mixes_of`; parameters of the old mixes are lost."""
+        self.parts = parts
         self.mixes = mixes.to(self.q_proj.weight)
 
     def qkv(self, x: Tensor, start: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -277,8 +277,9 @@ class Llama(nn.Module):
 
     def attend(self, attention: Attention) -> None:
         """Change how the heads attend, with the same weights; see `attention` above."""
-        for block, heads in zip(self.blocks, chosen(attention, self.config), strict=True):
-            block.self_attn.attend(heads)
+        mixes = [mixes_of(heads, self.config) for heads in chosen(attention, self.config)]
+        for block, one in zip(self.blocks, mixes, strict=True):
+            block.self_attn.attend(*one)
         self.attention = attention
 
     def embed(self, tokens: Tensor) -> Tensor:
@@ -286,7 +287,7 @@ class Llama(nn.Module):
         tensor("tokens", tokens, "[B, T]")
         if tokens.dtype not in (torch.int32, torch.int64):
             raise ValueError(f"tokens: expected int64 or int32, got {tokens.dtype}")
-        return self.embed_tokens(tokens)
+        return looked_up(self.embed_tokens, tokens)
 
     def head(self, x: Tensor) -> Tensor:
         """[..., D] to logits [..., vocab_size]."""

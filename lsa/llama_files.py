@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .checks import boolean, finite, instance
 from .llama import SOFTMAX, Attention, Llama, LlamaConfig, chosen
 
 ATTENTION = "lsa_attention"  # the field of a config.json that says how heads attend
@@ -112,7 +113,7 @@ def save_llama(model: Llama, folder: Path | str, *, attention: Attention | None 
         parameters, for `load_llama` and `lsa.hugging_face`; transformers alone reads the model with
         softmax.
 
-    Raises ValueError.
+    Raises ValueError, and OSError if they cannot be written.
     """
     folder, names = Path(folder), ("config.json", "model.safetensors")
     attention = model.attention if attention is None else attention
@@ -126,7 +127,11 @@ def save_llama(model: Llama, folder: Path | str, *, attention: Attention | None 
     }
     config, file = (folder / name for name in names)
     folder.mkdir(parents=True, exist_ok=True)
-    _module("safetensors.torch").save_file(weights, file, {"format": "pt"})
+    try:
+        _module("safetensors.torch").save_file(weights, file, {"format": "pt"})
+    except _module("safetensors").SafetensorError as error:
+        raise OSError(f"{file}: {error}") from error
+    file.chmod(config.parent.stat().st_mode & 0o666)  # safetensors lets its owner alone read it
     fields = {**_theirs(model.config), ATTENTION: attention}
     config.write_text(json.dumps(fields, indent=1), encoding="utf-8")
 
@@ -181,6 +186,10 @@ def _from_folder(path: Path) -> tuple[LlamaConfig, dict[str, Tensor], Attention]
 def llama_config(fields: dict[str, Any]) -> LlamaConfig:
     """A LlamaConfig from a config.json's fields. Raises ValueError for an unsupported value."""
     rope = fields.get("rope_parameters") or {}  # transformers 5 keeps rope_theta in there
+    instance("rope_parameters", rope, dict)
+    tied = fields.get("tie_word_embeddings", False)
+    boolean("tie_word_embeddings", tied)
+    base = rope.get("rope_theta") or fields.get("rope_theta") or 10000.0
     known = {**fields, "rope_scaling": fields.get("rope_scaling")}
     if rope.get("rope_type", "default") != "default":
         known["rope_scaling"] = rope
@@ -205,9 +214,9 @@ def llama_config(fields: dict[str, Any]) -> LlamaConfig:
         head_width=fields.get("head_dim") or width // heads,
         d_model=width,
         d_mlp=fields["intermediate_size"],
-        rope_base=float(rope.get("rope_theta") or fields.get("rope_theta") or 10000.0),
-        norm_eps=float(fields.get("rms_norm_eps", 1e-6)),
-        tied=bool(fields.get("tie_word_embeddings", False)),
+        rope_base=finite("rope_theta", base),
+        norm_eps=finite("rms_norm_eps", fields.get("rms_norm_eps", 1e-6)),
+        tied=tied,
         max_length=fields.get("max_position_embeddings"),
     )
 

@@ -328,3 +328,12 @@ def test_plain_torch_copies_no_tensor_twice(mode, T):
     with Copies() as copies:
         eager.backward(call, saved, do, None, None)
     assert copies.numbers <= 2 * (q.numel() + k.numel() + v.numel()) + do.numel() + den + state
+
+
+def test_a_second_derivative_of_what_no_other_input_needs():
+    """For k alone the plain sum's first derivative is constant."""
+    q, k, v = torch.rand(1, 5, 2, 3), torch.rand(1, 5, 2, 3), torch.randn(1, 5, 2, 4)
+    o = linear_attention(q, k.requires_grad_(), v, normalize=False)
+    (dk,) = torch.autograd.grad(o.sum(), k, create_graph=True)
+    (again,) = torch.autograd.grad(dk.square().sum(), k, allow_unused=True)
+    assert again is None or not again.any()

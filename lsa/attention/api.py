@@ -139,7 +139,7 @@ def linear_attention(
     if initial_state is not None:
         S, z = check_state(initial_state, (B, H, K, v.shape[-1]), q.device)
     scale = float(K**-0.5) if scale is None else scale
-    g = None if log_decay is None else _check_decay(log_decay, q)
+    g = None if log_decay is None else check_decay(log_decay, q)
     if cu_seqlens is not None:
         if initial_state is not None:
             raise ValueError("initial_state: expected none beside cu_seqlens, which begin anew")
@@ -154,7 +154,7 @@ def linear_attention(
     return (o, LinearState(S, z)) if return_state else o
 
 
-def _check_decay(log_decay: Tensor, q: Tensor) -> Tensor:
+def check_decay(log_decay: Tensor, q: Tensor) -> Tensor:
     """log_decay as [B, T, H], or as [1, 1, H] when it is the same for all tokens."""
     B, T, H, _ = q.shape
     if not isinstance(log_decay, Tensor) or not log_decay.is_floating_point():

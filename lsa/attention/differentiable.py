@@ -71,7 +71,7 @@ def gradient(
     # An unnormalised call, whose inputs are mapped already.
     plain = call._replace(
         z=None, normalize=False, scale=1.0, eps=0.0, feature_map="identity",
-        with_z=False, with_dg=False,
+        with_z=True, with_dg=False,  # else no state comes where no gradient is recorded
     )  # fmt: skip
     g = later = None
     if call.g is not None:

@@ -12,12 +12,13 @@ from ..attention.api import LinearState
 from ..checks import one_of
 from ..scans import ExponentialSums
 from .aft import AFTFull, AFTLocal, AFTSimple, LocalState
-from .bidirectional import BidirectionalAttention as BidirectionalAttention
+from .bidirectional import BidirectionalAttention
+from .bidirectional_linear import BidirectionalLinearAttention
 from .convolution import CausalConv
 from .delta import DeltaNet
 from .gated import GatedLinearAttention
 from .kgram import KGram
-from .layer import Layer, checking
+from .layer import Layer, checking, checking_input
 from .layer import ResidualLinear as ResidualLinear
 from .layer import StartingLinear as StartingLinear
 from .linear import LinearAttention
@@ -26,7 +27,7 @@ from .none import NoAttention
 from .power import PowerAttention
 from .rnn import RNN
 from .rnn import DeepRNN as DeepRNN
-from .rwkv import RWKVTimeMixing, TimeMixingState
+from .rwkv import RWKVChannelMixing, RWKVTimeMixing, TimeMixingState
 from .s4 import S4
 from .s4d import S4D
 from .softmax import KVBuffer, SoftmaxAttention
@@ -62,6 +63,8 @@ LAYERS: dict[str, Callable[..., Layer]] = {
 }
 for _layer in LAYERS.values():
     checking(_layer)
+for _other in (BidirectionalAttention, BidirectionalLinearAttention, RWKVChannelMixing):
+    checking_input(_other)
 
 # The states of machines: what has read a prompt may be saved, and loaded with torch's defaults.
 torch.serialization.add_safe_globals(

@@ -48,12 +48,18 @@ class Layer(Protocol):
         ...
 
 
+def checking_input(layer: Any) -> None:
+    """Make the class of a module [B, T, D] to [B, T, D] raise ValueError for another input."""
+    layer.__init__ = _keeping_width(layer.__init__)
+    if not hasattr(layer.forward, "__wrapped__"):  # else it is checked already
+        layer.forward = _checking_forward(layer.forward)
+
+
 def checking(layer: Any) -> None:
     """Make a layer's class raise ValueError for inputs and counts that do not fit."""
-    layer.__init__ = _keeping_width(layer.__init__)
-    for method, around in (("forward", _checking_forward), ("machine", _checking_machine)):
-        if not hasattr(getattr(layer, method), "__wrapped__"):  # else it is checked already
-            setattr(layer, method, around(getattr(layer, method)))
+    checking_input(layer)
+    if not hasattr(layer.machine, "__wrapped__"):
+        layer.machine = _checking_machine(layer.machine)
     for method, name, least in (
         ("sequence_flops", "T", 0), ("tick_flops", "t", 1), ("state_numbers", "t", 0),
     ):  # fmt: skip

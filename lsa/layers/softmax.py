@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,9 @@ from ..machines import StateMachine
 from ..parallel import Ranks, attention_by_heads
 from .fixed import checked_decays
 from .multihead import MultiHead
+
+# Held where a buffer's room is given out: two threads may continue one text.
+WRITING = threading.Lock()
 
 
 def softmax_attention(q: Tensor, k: Tensor, v: Tensor, *, scale: float | None = None) -> Tensor:
@@ -135,6 +139,12 @@ class KVCache:
 
     def extend(self, k: Tensor, v: Tensor) -> KVCache:
         """The cache with k [B, n, H, K] and v [B, n, H, V] appended."""
+        if torch.compiler.is_compiling():
+            return self._extended(k, v)
+        with WRITING:
+            return self._extended(k, v)
+
+    def _extended(self, k: Tensor, v: Tensor) -> KVCache:
         k, v = k.transpose(1, 2), v.transpose(1, 2)
         length = self.length + k.shape[2]
         old = buffer = self.buffer

@@ -193,6 +193,9 @@ def _weighed(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple[Tens
     dtype = accumulator_dtype(q.dtype)
     with without_autocast(q):
         q, k, v = (x.to(dtype) for x in (q, k, v))
+        if not k.shape[2]:  # the forward derivative of a logsumexp of nothing is NaN
+            shape = *q.shape[:-1], 1
+            return q @ k.mT @ v, q.new_full(shape, float("-inf"))
         scores = q @ k.mT * q.shape[-1] ** -0.5
         if mask is not None:
             scores = scores.masked_fill(~mask, float("-inf"))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..attention import api
 from ..attention.feature_maps import FEATURE_MAPS
-from ..checks import boolean, one_of
+from ..checks import boolean, instance, one_of
 from .ranks import Exchange, Ranks
 from .transitions import transition_of
 
@@ -65,6 +65,9 @@ def linear_attention(
     Returns o [B, T, H, V] of this rank's part, or (o, state). Raises ValueError like it.
     """
     api.check_qkv(q, k, v)
+    instance("ranks", ranks, Ranks)
+    if log_decay is not None:
+        api.check_decay(log_decay, q)  # before other ranks are told anything
     boolean("return_state", return_state)
     one_of("feature_map", feature_map or "identity", FEATURE_MAPS)
     if initial_state is not None:

@@ -8,6 +8,7 @@ import random
 import signal
 import time
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -132,7 +133,7 @@ def test_two_numbers_of_threads_do_not_train_one_run_at_once(tmp_path, monkeypat
     assert not list(tmp_path.rglob("*.lock"))
 
 
-def test_a_further_partial_record_is_never_replaced_but_by_force(tmp_path, monkeypatch):
+def test_a_further_partial_record_is_never_replaced(tmp_path, monkeypatch):
     monkeypatch.setattr(run_files, "PARTIAL_EVERY", 0.0)
     run = Run("loss_curves", "tiny", config(updates=1000), 0)
 
@@ -150,7 +151,22 @@ def test_a_further_partial_record_is_never_replaced_but_by_force(tmp_path, monke
     (saved,) = tmp_path.rglob("*.pt")
     saved.unlink()  # killed before its first checkpoint: the next attempt begins anew
     assert train(4) == 9
-    assert train(6, force=True) == 6
+    assert train(6, force=True) == 9
+
+
+def test_a_run_that_is_performed_again_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
+    run, out = Run("loss_curves", "tiny", config(updates=8), 0), tmp_path / "out"
+    assert run_all({"loss_curves": loss_curves.EXPERIMENT}, [run], CPU, out, corpus=load_corpus)
+    for until in (3, 6):
+        with monkeypatch.context() as patch:
+            stop = session(tmp_path).stop
+            stop_after(patch, until, partial(setattr, stop, "number", signal.SIGTERM))
+            with pytest.raises(Interrupted):
+                where = (CPU, out, "x", None, load_corpus)
+                perform(loss_curves.EXPERIMENT, run, *where, stop=stop, force=True)
+    whole, part = (record.read(next(out.rglob(f"tiny{end}"))) for end in (".json", ".partial.json"))
+    assert whole["complete"] and len(whole["tables"]["train"]["loss"]) == 8
+    assert len(part["tables"]["train"]["loss"]) == 6 and len(part["provenance"]["legs"]) == 2
 
 
 def spoil(path, how):

@@ -101,3 +101,11 @@ def test_compiled_for_any_length_its_sizes_are_sums():
         torch.testing.assert_close(compiled(x), layer(x))
     assert any("s" in size.removeprefix("torch.Size") for size in sizes)
     assert not [size for size in sizes if "Min" in size or "Max" in size]
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
+def test_without_a_window_the_forward_derivative_is_that_of_the_state():
+    layer = WindowStateAttention(8, 2, window=0, first=0).double()
+    x, t = torch.randn(2, 1, 5, 8, dtype=torch.float64)
+    _, found = torch.func.jvp(layer, (x,), (t,))
+    torch.testing.assert_close(found, (layer(x + 1e-6 * t) - layer(x - 1e-6 * t)) / 2e-6)

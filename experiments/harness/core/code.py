@@ -66,7 +66,7 @@ def is_known(commit: str) -> bool:
     """Whether a commit is in the history; True if the history is not complete here."""
     if git("rev-parse", "--is-shallow-repository") != "false":
         return True
-    return git("cat-file", "-e", f"{commit}^{{commit}}") is not None
+    return git("merge-base", "--is-ancestor", commit, "HEAD") is not None
 
 
 def code_digest(experiment: str) -> str:

@@ -57,7 +57,7 @@ class Keeper:
         self._weights: dict[str, Any] | None = None
 
     def open(self, session: Session, *, force: bool) -> None:
-        """Read the files of an earlier attempt. force: ignore them."""
+        """Read the files of an earlier attempt. force: ignore those of the run that is stored."""
         self.session = session
         self.team.first(lambda: self._open(force))
 
@@ -75,10 +75,13 @@ class Keeper:
                 record.read(self.path)
             except record.RecordError as error:
                 self._set_aside(self.path, one_line(error))
-        if force:
-            for path in files[1:]:
-                path.unlink(missing_ok=True)
-            shutil.rmtree(shards(self.checkpoint), ignore_errors=True)
+        if force and self.path.is_file():
+            # What is newer than the whole run is part of this one, which was stopped.
+            whole = self.path.stat().st_mtime_ns
+            if all(path.stat().st_mtime_ns <= whole for path in files[1:] if path.is_file()):
+                for path in files[1:]:
+                    path.unlink(missing_ok=True)
+                shutil.rmtree(shards(self.checkpoint), ignore_errors=True)
         if not self.partial.exists():
             return
         try:

@@ -299,7 +299,7 @@ def _bar(label: str) -> Iterator[tuple[tqdm, Callable[..., None]]]:
             if before:
                 bar.initial = before
             bar.set_postfix_str(note, refresh=False)
-            bar.update(done - bar.n)
+            bar.update(min(done, total) - bar.n)  # the last update may pass the time given
 
         yield bar, show
 
