@@ -157,6 +157,16 @@ def test_what_attention_refuses_is_named(attention, expected):
         Llama(LlamaConfig(**TINY), attention=attention)
 
 
+def test_what_is_refused_changes_nothing():
+    model, tokens = llama(), torch.randint(11, (1, 9))
+    before = model(tokens)
+    with pytest.raises(ValueError, match="window: expected at least 1, got 0"):
+        model.attend({"0": {"kind": "window", "window": 2}, "1": {"kind": "window", "window": 0}})
+    assert torch.equal(model(tokens), before)
+    with pytest.raises(ValueError, match="tokens: expected numbers from 0 to 10, got 11"):
+        model(torch.tensor([[3, 11]]))
+
+
 def test_a_shape_that_does_not_fit_is_named():
     for changes, expected in (
         ({"n_kv_head": 4}, "n_kv_head: expected a divisor of n_head 6, got 4"),

@@ -63,6 +63,10 @@ def test_a_model_is_read_as_it_was_when_saved(tmp_path):
         ({"mlp_bias": True}, "mlp_bias: expected False, got True"),
         ({"rope_scaling": {"rope_type": "llama3"}}, "rope_scaling: expected None, got {'rope_type"),
         ({"rope_parameters": {"rope_type": "yarn"}}, "rope_scaling: expected None, got {'rope_typ"),
+        ({"rope_parameters": 3}, "rope_parameters: expected a dict, got 3"),
+        ({"rope_theta": "x"}, "rope_theta: expected a number, got 'x'"),
+        ({"rms_norm_eps": None}, "rms_norm_eps: expected a number, got None"),
+        ({"tie_word_embeddings": "yes"}, "tie_word_embeddings: expected True or False, got 'yes'"),
         ({"num_key_value_heads": 3}, "n_kv_head: expected a divisor of n_head 4, got 3"),
     ],
 )

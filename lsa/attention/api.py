@@ -111,9 +111,8 @@ def linear_attention(
         initial_state.
 
     A NaN in q spoils its own token; one in k or v spoils all later tokens. A NaN in v may also
-    spoil earlier tokens: in attention mode of the whole sequence (on CUDA of its tile), in chunked
-    mode of its chunk. With log_decay so may a NaN in k. In recurrent mode no earlier token is
-    spoilt.
+    spoil earlier tokens: all of them in attention mode (on CUDA those of its tile), those of its
+    chunk in chunked mode, none in recurrent mode. With log_decay so may a NaN in k.
 
     Returns o [B, T, H, V] in the dtype of v, or (o, state).
     Raises ValueError for shapes, dtypes, devices or numbers that do not fit, or an unknown mode.

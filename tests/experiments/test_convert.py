@@ -9,6 +9,7 @@ import torch
 from experiments import convert, linearise
 from experiments.__main__ import main
 from experiments.harness.core import record
+from experiments.harness.learning import distilled_runs
 from experiments.harness.learning.corpora import load_corpus
 from experiments.harness.learning.distilling import Distillation
 from lsa import sample, unroll
@@ -100,6 +101,22 @@ def test_an_interrupted_conversion_goes_on_to_the_same_end(way, folder, monkeypa
         assert torch.equal(p, parts.state_dict()[name])
     assert not torch.equal(before.blocks[0].self_attn.q_proj.weight,
                            whole.blocks[0].self_attn.q_proj.weight)  # fmt: skip
+
+
+def test_what_was_taught_is_kept_where_it_cannot_be_written(folder, monkeypatch):
+    def full(*_, **__):
+        raise OSError("no space")
+
+    more = ("--heads", "window", "--tokens", "500")
+    with monkeypatch.context() as within:
+        within.setattr(distilled_runs, "SAVE_EVERY", 0.0)
+        within.setattr(convert, "save_llama", full)
+        status, out = converted(folder, "full", *more)
+    assert status == 1 and [path.name for path in out.iterdir()] == ["unfinished.pt"]
+    assert converted(folder, "full", *more)[0] == 0
+    assert not (out / "unfinished.pt").exists() and load_llama(out)
+    (out / "config.json").unlink()
+    assert converted(folder, "full", *more)[0] == 1  # weights are a model too
 
 
 def test_states_learn_their_features_without_being_asked(folder):

@@ -3,7 +3,13 @@
 import pytest
 import torch
 
-from lsa.layers import LAYERS, make_layer
+from lsa.layers import (
+    LAYERS,
+    BidirectionalAttention,
+    BidirectionalLinearAttention,
+    RWKVChannelMixing,
+    make_layer,
+)
 
 D = 8
 layers = pytest.mark.parametrize("name", LAYERS)
@@ -12,7 +18,17 @@ layers = pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
 @layers
 def test_what_a_layer_does_not_take_is_named(name):
-    layer = make_layer(name, D, 2, max_length=16)
+    assert_named(make_layer(name, D, 2, max_length=16))
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+def test_what_other_modules_do_not_take_is_named():
+    assert_named(BidirectionalAttention(D, 2))
+    assert_named(BidirectionalLinearAttention(D, 2))
+    assert_named(RWKVChannelMixing(D))
+
+
+def assert_named(layer):
     for x, message in (
         (torch.rand(1, 4, 6), r"x: expected \[B, T, D\] with D = 8, got \[1, 4, 6\]"),
         (torch.rand(4, D), r"x: expected \[B, T, D\] with D = 8, got \[4, 8\]"),

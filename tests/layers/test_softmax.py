@@ -1,11 +1,14 @@
 """Softmax attention: its decay by the definition, positions as features, and a cache that grows."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
 from lsa import LinearAttention, SoftmaxAttention
 from lsa.layers import KVCache, make_layer
-from lsa.layers.softmax import positions_as_features
+from lsa.layers.softmax import KVBuffer, positions_as_features
 from lsa.layers.window import WindowAttention
 
 D = 12
@@ -56,6 +59,24 @@ def test_the_weights_of_a_bf16_layer_tell_neighbours_apart():
     x = torch.zeros(1, 500, 16, dtype=torch.bfloat16)
     wanted = torch.softmax(-0.5 * torch.arange(500.0).flip(0), 0)
     torch.testing.assert_close(layer.weights(x)[0, 0, -1], wanted)
+
+
+@torch.no_grad()
+def test_two_threads_continue_one_text(monkeypatch):
+    """Both would take the one place behind it."""
+    machine, write = make_layer("softmax", D, 2).machine(), KVBuffer.write
+    state, _ = machine.prefill(machine.initial_state, torch.randn(1, 6, D))
+
+    def slowly(*args):
+        time.sleep(0.02)  # the other thread runs
+        write(*args)
+
+    monkeypatch.setattr(KVBuffer, "write", slowly)
+    tokens = torch.randn(2, 1, D)
+    with ThreadPoolExecutor(2) as threads:
+        found = [*threads.map(torch.no_grad()(lambda x: machine.step(state, x)[0]), tokens)]
+    for cache, x in zip(found, tokens, strict=True):
+        assert torch.equal(cache.k, machine.step(state, x)[0].k)
 
 
 @pytest.mark.parametrize("name", ["softmax", "aft-full"])

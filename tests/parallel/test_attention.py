@@ -12,7 +12,7 @@ from lsa.attention.api import MODES
 from lsa.cost.exchanges import DECAYS, head_exchange, key_exchange, state_exchange
 from lsa.layers import GatedLinearAttention, LinearAttention
 from lsa.layers.mamba import S6
-from lsa.parallel import WAYS
+from lsa.parallel import WAYS, Ranks, linear_attention
 from tests.examples import examples
 from tests.parallel import tasks
 
@@ -175,3 +175,16 @@ def test_bytes_by_heads_are_those_of_the_formula(pool):
         assert max(received for _, received, _ in forward) == wanted + told
         assert max(sent for sent, _, _ in backward) == wanted
         assert {calls for *_, calls in forward} == {3} and {calls for *_, calls in backward} == {2}
+
+
+def test_what_does_not_fit_is_named_before_an_exchange():
+    q = torch.rand(1, 3, 2, 4)
+    ranks = object.__new__(Ranks)
+    for changes, message in (
+        ({"ranks": None}, "ranks: expected a Ranks, got None"),
+        ({"log_decay": [-0.1, -0.1]}, "log_decay: expected a floating tensor, got list"),
+        ({"log_decay": -torch.ones(3)}, r"log_decay: expected \[2\] or \[1, 3, 2\], got \[3\]"),
+        ({"log_decay": torch.ones(2)}, "log_decay: expected numbers at most 0, got 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            linear_attention(q, q, q, **{"ranks": ranks, **changes})

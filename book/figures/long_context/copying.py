@@ -11,7 +11,7 @@ from typing import Any
 from lsa.gpt import GPT, gpt_config
 
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
-from ..lib.format import in_words
+from ..lib.format import in_words, listed
 from ..lib.pairs import Pairs, compare
 from ..lib.records import NotMeasuredError, Record, learned, need, provenance, rows
 from ..lib.tables import Missing, Table
@@ -155,7 +155,7 @@ def figure(id: str = "copying-trained") -> Explorable | Missing:
         caption=(
             "**Sums learn to copy too, later than softmax.** *Gain*: how much lower the loss of a "
             f"passage is when it comes again. Bars: 95% intervals over {config['places']} places. "
-            f"Two seeds{'; at some points one, of: ' if once else ''}{', '.join(once)}."
+            f"Two seeds{', but one at some points of ' + listed(once) if once else ''}."
         ),
         alt=(
             "Gain on a passage that comes again against the updates of the training, one line for "
