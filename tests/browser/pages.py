@@ -37,6 +37,9 @@ ADD_SHEET = """(text) => {
     sheet.replaceSync(text);
     document.adoptedStyleSheets.push(sheet);
 }"""
+# Each press lays out the page, and formulas are most of one.
+WITHOUT_PROSE = """.bd-article section > :not(section, :has(figure.explorable, [data-stage]),
+    figure.explorable, [data-stage]) { display: none !important }"""
 OUTSIDE = """() => [...document.querySelectorAll(".figure-choice")]
     .filter((one) => one.getBoundingClientRect().right > innerWidth)
     .map((one) => one.textContent)"""
@@ -144,6 +147,11 @@ def assert_whole_before_a_touch(tab: Page, page: str, theme: str) -> None:
         # Of one page the formulas are looked at too.
         with without_repetition(tab, formulas=page == "book/notation.html"):
             assert not grave_violations(tab)
+
+
+def leave_out_prose(tab: Page) -> None:
+    """Figures and stages stay, for what is pressed in them alone."""
+    tab.evaluate(ADD_SHEET, WITHOUT_PROSE)
 
 
 def assert_fits_with_a_readers_spacing(tab: Page) -> None:

@@ -25,6 +25,7 @@ from tests.browser.pages import (
     TOC,
     assert_every_link_sets_its_figure,
     assert_whole_before_a_touch,
+    leave_out_prose,
     sets_figures,
     soup_of,
 )
@@ -96,6 +97,7 @@ def test_a_page_is_local_quiet_accessible_and_whole_and_can_be_used(reader, buil
         assert_every_link_sets_its_figure(tab)
     assert_the_address_keeps_stages(tab, page, lambda said: reader.load(tab, f"{page}#{said}"))
     if tab.locator("figure.explorable, [data-stage]").count():
+        leave_out_prose(tab)
         move_pointer(tab, 5, 5)
         assert_every_control_can_be_pressed(tab, page)
 
