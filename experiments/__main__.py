@@ -31,6 +31,7 @@ from .harness.learning.prepared import Split
 from .recipes import RANKED
 
 VERBS = "list | run | submit | gpu | check | collect | convert | describe"
+SOURCE = "an archive or folder with the novels, read unless they are in the cache already"
 # Faults outside the code are reported in one line.
 REPORTED = (UsageError, runner.FailedError, DeviceLostError, record.RecordError, OSError)
 
@@ -86,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     listing.set_defaults(do=_list)
     run.add_argument("--budget", type=float, metavar="SECONDS", help="stop cleanly after this")
     run.add_argument("--force", action="store_true", help="perform stored runs again")
-    run.add_argument("--corpus-source", type=_folder, help="an archive or folder with the corpus")
+    run.add_argument("--corpus-source", type=_folder, help=SOURCE)
     run.add_argument("--part", metavar="I/N", help="of N parts of the plan, the I-th")
     run.set_defaults(do=_run)
 
@@ -132,7 +133,7 @@ def _add_gpu(gpu: argparse.ArgumentParser) -> None:
     )
     gpu.add_argument("--device", default="cuda", help="cpu to rehearse")
     gpu.add_argument("--smoke", action="store_true", help="tiny runs that prove the path")
-    gpu.add_argument("--corpus-source", type=_folder, help="an archive or folder with the corpus")
+    gpu.add_argument("--corpus-source", type=_folder, help=SOURCE)
 
 
 def _add_submit(submitting: argparse.ArgumentParser) -> None:
@@ -174,7 +175,7 @@ def _add_convert(converting: argparse.ArgumentParser) -> None:
     converting.add_argument(
         "--tokens", type=int, default=0, help="of novels to learn from; 0 by default"
     )
-    converting.add_argument("--corpus-source", type=_folder, help="an archive or folder of novels")
+    converting.add_argument("--corpus-source", type=_folder, help=SOURCE)
 
 
 def _folder(text: str) -> Path:

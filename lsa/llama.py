@@ -16,9 +16,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .checks import boolean, finite, instance, looked_up, one_of, tensor, whole
+from .layers.layer import check_batch
 from .layers.mixes import Mix, SoftmaxMix, WindowMix
 from .layers.window_state import WindowStateMix
-from .machines import StateMachine, elementwise, residual, stack
+from .machines import StateMachine, elementwise, of_tokens, residual, stack
 
 
 def linear_mix(
@@ -202,7 +203,11 @@ class LlamaAttention(nn.Module):
                 states[i], o = getattr(self.mixes[i], how)(states[i], q, k, v)
                 return o
 
-            o = mixed(self.parts, *self.qkv(x, position), each=each)
+            try:
+                o = mixed(self.parts, *self.qkv(x, position), each=each)
+            except (RuntimeError, ValueError) as error:
+                check_batch(states, x, error)
+                raise
             return (position + x.shape[1], *states), self.o_proj(o.flatten(-2).to(x.dtype))
 
         def step(state: tuple, x: Tensor) -> tuple[tuple, Tensor]:
@@ -302,6 +307,8 @@ class Llama(nn.Module):
         return x
 
     def forward(self, tokens: Tensor) -> Tensor:
+        if isinstance(tokens, Tensor) and tokens.dim() != 2:
+            raise ValueError(f"tokens: expected [B, T], got {[*tokens.shape]}")
         return self.head(self.hidden(tokens))
 
     def machine(self) -> StateMachine:
@@ -312,4 +319,5 @@ class Llama(nn.Module):
             many=lambda state, tokens: (state, self.embed(tokens)),
             vocab_size=self.config.vocab_size,
         )
-        return stack(embedding, *(block.machine() for block in self.blocks), elementwise(self.head))
+        blocks = (block.machine() for block in self.blocks)
+        return of_tokens(stack(embedding, *blocks, elementwise(self.head)))

@@ -48,6 +48,7 @@ TINY = GPTConfig(vocab_size=8, n_positions=4, n_layer=1, n_head=1, d_model=4)
 NANO = gpt_config("nano")
 q, P = torch.ones(2, 3, 2, 4), torch.zeros(1, 2, dtype=torch.long)
 S, z = torch.zeros(2, 2, 4, 4), torch.zeros(2, 2, 4)
+NESTED = torch.nested.nested_tensor([*q], layout=torch.jagged)
 FLOAT8 = q.to(torch.float8_e4m3fn)
 LOGITS = torch.zeros(1, 2, 8)
 model, m = GPT(TINY), GPT(TINY).machine()
@@ -74,6 +75,7 @@ def each(call, name, *values):
 ATTENTION = [
     *each(attend, "q", [1, 2], None, q[0], q.to(torch.complex64), FLOAT8),
     *each(attend, "k", q.numpy(), q > 0, q[:1], q[..., :3]),
+    ("q: expected a dense tensor .*, got a nested one", partial(attend, q=NESTED)),
     *each(attend, "v", q[:, :2], q[:, :, :1]),
     ("q", partial(attend, q=q[..., :0], k=q[..., :0])),
     *[(n, partial(attend, mode=mode, **{n: q.to_sparse()})) for mode in MODES for n in "qkv"],

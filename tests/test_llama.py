@@ -167,6 +167,22 @@ def test_what_is_refused_changes_nothing():
         model(torch.tensor([[3, 11]]))
 
 
+@ways
+def test_tokens_that_do_not_fit_are_named(name):
+    model, tokens = llama(name), torch.randint(11, (2, 3))
+    machine = model.machine()
+    state, _ = machine.prefill(machine.initial_state, tokens)
+    for call, expected in (
+        (lambda: model(tokens[0]), r"\[B, T\], got \[3\]"),
+        (lambda: machine.step(state, tokens), r"a tensor \[B\], got \[2, 3\]"),
+        (lambda: machine.prefill(state, tokens[0]), r"a tensor \[B, T\], got \[3\]"),
+        (lambda: machine.step(state, tokens[0]), "the state's batch 2, got 3"),
+        (lambda: machine.prefill(state, tokens[:1]), "the state's batch 2, got 1"),
+    ):
+        with pytest.raises(ValueError, match="^tokens: expected " + expected):
+            call()
+
+
 def test_a_shape_that_does_not_fit_is_named():
     for changes, expected in (
         ({"n_kv_head": 4}, "n_kv_head: expected a divisor of n_head 6, got 4"),

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, overload
 import torch
 from torch import Tensor
 
-from ..checks import boolean, finite, is_at_hand, one_of, tensor, whole
+from ..checks import boolean, finite, floating, is_at_hand, one_of, tensor, whole
 from ..documents import document_starts
 from .call import EPS, Call, accumulator_dtype
 from .dispatch import FUSED_MAPS
@@ -188,13 +188,10 @@ def check_qkv(q: Tensor, k: Tensor, v: Tensor, *, longer_keys: bool = False) -> 
         return  # the usual case; in a short call every further test would show
     shapes = []  # read once: torch builds a new tuple at each access
     for name, x in (("q", q), ("k", k), ("v", v)):
-        tensor(name, x, "[B, T, H, features]")
+        floating(name, x, "[B, T, H, features]")
         shape = x.shape
         if len(shape) != 4:
             raise ValueError(f"{name}: expected [B, T, H, features], got {list(shape)}")
-        if x.dtype not in DTYPES:
-            expected = "a floating dtype of 16, 32 or 64 bits"
-            raise ValueError(f"{name}: expected {expected}, got {x.dtype}")
         if shape[-1] == 0:
             raise ValueError(f"{name}: expected at least one feature, got {list(shape)}")
         shapes.append(shape)
@@ -216,6 +213,18 @@ def check_qkv(q: Tensor, k: Tensor, v: Tensor, *, longer_keys: bool = False) -> 
         raise ValueError(f"v: expected k's length {length}, got {values}")
     if features != K:
         raise ValueError(f"k: expected q's features {K}, got {features}")
+
+
+def checked_scale(scale: float | None, dtype: torch.dtype) -> float | None:
+    """The scale of softmax scores of a dtype. Raises ValueError unless it is above 0, and finite.
+
+    Given another number, torch would return NaN or zeros.
+    """
+    if scale is None:
+        return None
+    dtype = accumulator_dtype(dtype)
+    least = torch.finfo(dtype).tiny
+    return finite("scale", scale, "a finite number above 0", low=least, dtype=dtype)
 
 
 def check_state(

@@ -20,7 +20,7 @@ from torch.nn import Parameter
 from torch.utils.flop_counter import register_flop_formula
 
 from ..checks import is_at_hand
-from ..compat import below_autograd, is_batched, is_transformed
+from ..compat import below_autograd, is_batched, is_traced, is_transformed
 from ..operators import gradients_where_needed, launching_on, operator
 from . import differentiable, dispatch
 from .call import CHUNK_SIZE, INPUTS, UPSTREAM, Call, Grads, Saved, signature
@@ -134,7 +134,7 @@ def attend(call: Call) -> differentiable.Sums:
     inputs = [x for x in call[:INPUTS] if x is not None]
     if is_transformed(inputs):
         return differentiable.attend(call)
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or is_traced():
         o, S, z, *_ = attend_operator(*call)
     elif torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
         o, S, z, *_ = _Recorded.apply(*call)

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from ..attention.call import accumulator_dtype
-from ..checks import whole
+from ..checks import boolean, whole
 from ..machines import StateMachine
 from ..scans import (
     NEVER,
@@ -44,6 +44,7 @@ class _AFT(nn.Module):
     def __init__(self, d_model: int, *, bias: bool = True) -> None:
         super().__init__()
         whole("d_model", d_model)
+        boolean("bias", bias)
         self.d_model = d_model
         self.c_attn = nn.Linear(d_model, 3 * d_model, bias=bias)
         self.c_proj = ResidualLinear(d_model, d_model, bias=bias)

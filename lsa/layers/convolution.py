@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ..checks import whole
+from ..checks import boolean, whole
 from ..machines import StateMachine
 
 
@@ -57,6 +57,7 @@ class CausalConv(nn.Module):
         super().__init__()
         for name, value in (("d_model", d_model), ("width", width)):
             whole(name, value)
+        boolean("bias", bias)
         self.d_model, self.width = d_model, width
         self.weight = nn.Parameter(torch.empty(d_model, 1, width).uniform_(-1, 1) * width**-0.5)
         self.bias = nn.Parameter(torch.zeros(d_model)) if bias else None

@@ -96,6 +96,12 @@ def _check_kind(x: Tensor, layer: Any, error: Exception) -> None:
             raise ValueError(f"x: expected the layer's {kind} {expected[0]}, got {got}") from error
 
 
+def check_batch(state: Any, x: Tensor, error: Exception) -> None:
+    """Raise ValueError if x [B, ...] has another batch than the state. Called after an error."""
+    if (batch := _batch(state)) not in (None, 1, len(x)):
+        raise ValueError(f"x: expected the state's batch {batch}, got {len(x)}") from error
+
+
 def _checking_forward(forward: Callable) -> Callable:
     @wraps(forward)
     def checked(self: Any, x: Tensor, *args: Any, **options: Any) -> Tensor:
@@ -122,10 +128,8 @@ def _checking_machine(machine: Callable) -> Callable:
                     return advance(state, x)
                 except (RuntimeError, ValueError) as error:
                     _check_kind(x, self, error)
-                    if (batch := _batch(state)) in (None, 1, len(x)):
-                        raise
-                    got = len(x)
-                    raise ValueError(f"x: expected the state's batch {batch}, got {got}") from error
+                    check_batch(state, x, error)
+                    raise
 
             return through
 

@@ -154,7 +154,10 @@ class PowerAttention(MultiHead):
         return self.faded(A), v
 
     def weights(self, x: Tensor) -> Tensor:
-        """Attention weights of each token of x [B, T, D]: [B, H, T, T], rows that sum to one."""
+        """Attention weights of each token of x [B, T, D]: [B, H, T, T].
+
+        Rows sum to one, less what EPS takes where all scores are small.
+        """
         A, _ = self.weighed(x)
         return A / (A.sum(-1, keepdim=True) + EPS)
 

@@ -10,9 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..attention.api import check_qkv
+from ..attention.api import check_qkv, checked_scale
 from ..attention.call import accumulator_dtype
-from ..checks import finite
 from ..compat import register_state
 from ..documents import document_starts, places, same_document
 from ..machines import StateMachine
@@ -51,18 +50,6 @@ def softmax_attention(q: Tensor, k: Tensor, v: Tensor, *, scale: float | None = 
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))
     o = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=is_causal, scale=scale)
     return o.transpose(1, 2)
-
-
-def checked_scale(scale: float | None, dtype: torch.dtype) -> float | None:
-    """The scale of scores of a dtype. Raises ValueError unless it is above 0, and finite.
-
-    Given another number, torch would return NaN or zeros.
-    """
-    if scale is None:
-        return None
-    dtype = accumulator_dtype(dtype)
-    least = torch.finfo(dtype).tiny
-    return finite("scale", scale, "a finite number above 0", low=least, dtype=dtype)
 
 
 class KVBuffer:

@@ -13,10 +13,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..attention.api import check_qkv
+from ..attention.api import check_qkv, checked_scale
 from ..checks import whole
 from ..machines import StateMachine
-from .softmax import SoftmaxAttention, checked_scale, softmax_attention
+from .softmax import SoftmaxAttention, softmax_attention
 
 LEAST_BLOCK = 32  # shorter blocks would make many small products
 

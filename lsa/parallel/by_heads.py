@@ -28,6 +28,7 @@ def attention_by_heads(
     also needs parts of equal lengths, and has no causal attention on CPUs.
     """
     api.check_qkv(q, k, v)
+    scale = api.checked_scale(scale, q.dtype)
     (B, T, H, K), V, r, P = q.shape, v.shape[-1], ranks.rank, ranks.size
     if P > H:
         raise ValueError(f"ranks: expected at most one for each of {H} heads, got {P}")

@@ -25,6 +25,7 @@ def ring_attention(
     r - n, and attends to them if they are earlier. Returns o [B, T, H, V] of this rank's part.
     """
     api.check_qkv(q, k, v)
+    scale = api.checked_scale(scale, q.dtype)
     (B, T, H, K), r, P = q.shape, ranks.rank, ranks.size
     lengths = ranks.lengths(T, q.device)
     q, kv = (

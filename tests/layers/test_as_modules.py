@@ -170,6 +170,14 @@ def test_exported_for_every_length(attention):
         torch.testing.assert_close(program(tokens[:, :T]), model(tokens[:, :T]))
 
 
+@pytest.mark.filterwarnings("ignore")  # torch says that traces are deprecated
+def test_a_layer_with_gradients_is_traced():
+    layer, x = made("linear")
+    traced = torch.jit.trace(layer, x)
+    torch.testing.assert_close(traced(2 * x), layer(2 * x))
+
+
+@pytest.mark.slow
 def test_softmax_compiles_whole_for_a_second_length_and_then_for_all():
     model, tokens = gpt("softmax")
     graphs = []

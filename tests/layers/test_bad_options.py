@@ -83,6 +83,8 @@ BAD = [
     (Mamba, {"expand": 0}, "at least 1, got 0"),
     (Mamba, {"expand": 1.5}, f"{WHOLE}1.5"),
     (CausalConv, {"width": 0}, "at least 1, got 0"),
+    (CausalConv, {"bias": "no"}, TRUTH),
+    (AFTSimple, {"bias": "no"}, TRUTH),
     (CausalConv, {"width": 2.5}, f"{WHOLE}2.5"),
     (GatedLinearAttention, {"decay": "row"}, "one of fixed, head, channel, got 'row'"),
     (GatedLinearAttention, {"normalize": "no"}, TRUTH),

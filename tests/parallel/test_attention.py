@@ -12,7 +12,7 @@ from lsa.attention.api import MODES
 from lsa.cost.exchanges import DECAYS, head_exchange, key_exchange, state_exchange
 from lsa.layers import GatedLinearAttention, LinearAttention
 from lsa.layers.mamba import S6
-from lsa.parallel import WAYS, Ranks, linear_attention
+from lsa.parallel import WAYS, Ranks, attention_by_heads, linear_attention, ring_attention
 from tests.examples import examples
 from tests.parallel import tasks
 
@@ -188,3 +188,6 @@ def test_what_does_not_fit_is_named_before_an_exchange():
     ):
         with pytest.raises(ValueError, match=message):
             linear_attention(q, q, q, **{"ranks": ranks, **changes})
+    for way in (ring_attention, attention_by_heads):
+        with pytest.raises(ValueError, match="^scale: expected a finite number above 0"):
+            way(q, q, q, ranks=ranks, scale=-1.0)
