@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from .checks import boolean, finite, instance, looked_up, one_of, tensor, whole
 from .layers.layer import check_batch
 from .layers.mixes import Mix, SoftmaxMix, WindowMix
+from .layers.window_delta import WindowDeltaMix
 from .layers.window_state import WindowStateMix
 from .machines import StateMachine, elementwise, of_tokens, residual, stack
 
@@ -39,6 +40,7 @@ MIXES: dict[str, Callable[..., Mix]] = {
     "window": WindowMix,
     "linear": linear_mix,
     "window-state": WindowStateMix,
+    "window-delta": WindowDeltaMix,
 }
 Attention = Mapping[str, Mapping[str, Any]]
 SOFTMAX: Attention = {"all": {"kind": "softmax"}}

@@ -27,13 +27,114 @@ from .window import RingCache, early_queries, late_blocks
 
 
 class WindowState(NamedTuple):
-    """A ring of tokens for softmax, and S [B, H, F, V + 1], sums of phi(k) [v 1] of the others."""
+    """A ring of tokens for softmax, and S, the state of the others; see the mixes' `start`."""
 
     near: RingCache
     S: Tensor
 
 
-class WindowStateMix(GroupedHeads):
+class WindowAndFar(GroupedHeads):
+    """A `Mix`: softmax attention to the last and the first tokens; `_far` reads those between.
+
+    window, first: as for `WindowAttention`; window may be 0. Each query head has a state of its
+    own.
+    """
+
+    def __init__(
+        self,
+        n_heads: int,
+        head_width: int,
+        *,
+        window: int = 64,
+        first: int = 1,
+        groups: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(n_heads, groups)
+        whole("window", window, 0)
+        whole("first", first, 0)
+        self.head_width, self.window, self.first = head_width, window, first
+
+    def _start(self, like: Tensor, rows: int, columns: int) -> WindowState:
+        """An empty ring, and zeros [1, H, rows, columns]."""
+        near = RingCache.empty(
+            like, self.n_groups, self.head_width, window=self.window, first=self.first
+        )
+        shape, dtype = (1, self.n_heads, rows, columns), accumulator_dtype(like.dtype)
+        return WindowState(near, like.new_zeros(shape, dtype=dtype))
+
+    def start(self, like: Tensor) -> WindowState:
+        raise NotImplementedError
+
+    def _far(
+        self, S: Tensor, q: Tensor, k: Tensor, v: Tensor, mode: str
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """S after k, v [B, T, H, K]; o of q [B, T, H, K]; and its weight [B, T, H, 1], a log."""
+        raise NotImplementedError
+
+    def _joined(self, o: Tensor, total: Tensor, far_o: Tensor, far_total: Tensor) -> Tensor:
+        """Both parts [B, T, H, K], by their weights [B, T, H, 1], which are logs."""
+        raise NotImplementedError
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return self.many(self.start(k), q, k, v)[1]
+
+    def many(
+        self, state: WindowState, q: Tensor, k: Tensor, v: Tensor
+    ) -> tuple[WindowState, Tensor]:
+        T = q.shape[1]
+        near, k, v = state.near.extended(k, v)
+        k, v = self.spread(k), self.spread(v)
+        late = T - early_queries(T, k.shape[1], self.window, self.first)
+        o, total = self._near(q, k, v, late)
+        # Also run if nothing has left the window, so that learned parameters get a gradient of
+        # zero.
+        left = slice(k.shape[1] - late - self.window, k.shape[1] - self.window)
+        left = left if late else slice(0, 0)
+        S, *far = self._far(state.S, q[:, T - late :], k[:, left], v[:, left], "chunked")
+        early, late_total = o[:, : T - late], total[:, T - late :]
+        o = torch.cat((early, self._joined(o[:, T - late :], late_total, *far)), 1)
+        return WindowState(near, S), o.to(q.dtype)
+
+    def tick(
+        self, state: WindowState, q: Tensor, k: Tensor, v: Tensor
+    ) -> tuple[WindowState, Tensor]:
+        ring, S = state
+        full = ring.ticks >= self.first + self.window
+        left_k, left_v = k, v  # without a window a token enters the state at once
+        if full and self.window:
+            slot = slice(ring.next_slot, ring.next_slot + 1)
+            left_k, left_v = (x[:, slot].expand(len(k), -1, -1, -1) for x in (ring.k, ring.v))
+        ring = ring.pushed(k, v) if self.window or not full else ring._replace(ticks=ring.ticks + 1)
+        held_k, held_v = ring.held
+        o, total = _weighed(*_by_head(q, self.spread(held_k), self.spread(held_v)), None)
+        if not full:
+            return WindowState(ring, S), o.transpose(1, 2).to(q.dtype)
+        S, far_o, far_total = self._far(S, q, self.spread(left_k), self.spread(left_v), "recurrent")
+        o = self._joined(o.transpose(1, 2), total.transpose(1, 2), far_o, far_total)
+        return WindowState(ring, S), o.to(q.dtype)
+
+    def _near(self, q: Tensor, k: Tensor, v: Tensor, late: int) -> tuple[Tensor, Tensor]:
+        """o [B, T, H, V] of the softmax part, and the log of its normaliser [B, T, H, 1]."""
+        T, L, H, window = q.shape[1], k.shape[1], q.shape[2], self.window
+        early, known = T - late, L - late
+        parts = []
+        if early or not late:
+            mask = torch.ones(early, known, dtype=torch.bool, device=q.device).tril(known - early)
+            parts.append(_weighed(*_by_head(q[:, :early], k[:, :known], v[:, :known]), mask))
+        q, first_k, first_v = q[:, early:], k[:, : self.first], v[:, : self.first]
+        if late and window:
+            last = slice(known - (window - 1), L)
+            o, total = _weighed(*late_blocks(q, k[:, last], v[:, last], first_k, first_v, window))
+            parts.append(
+                tuple(x.unflatten(1, (H, -1)).flatten(2, 3)[:, :, :late] for x in (o, total))
+            )
+        elif late:
+            parts.append(_weighed(*_by_head(q, first_k, first_v), None))
+        o, total = (torch.cat(x, 2).transpose(1, 2) for x in zip(*parts, strict=True))
+        return o, total
+
+
+class WindowStateMix(WindowAndFar):
     """A `Mix`: softmax attention to the last and the first tokens, a state for those between.
 
     window, first: as for `WindowAttention`; window may be 0.
@@ -60,10 +161,7 @@ class WindowStateMix(GroupedHeads):
         log_decay: Sequence[float] | None = None,
         groups: Sequence[int] | None = None,
     ) -> None:
-        super().__init__(n_heads, groups)
-        whole("window", window, 0)
-        whole("first", first, 0)
-        self.head_width, self.window, self.first = head_width, window, first
+        super().__init__(n_heads, head_width, window=window, first=first, groups=groups)
         self.phi = StateFeatures(
             n_heads, head_width, feature_map=feature_map, degree=degree, features=features
         )
@@ -71,71 +169,12 @@ class WindowStateMix(GroupedHeads):
         self.fix("log_decay", checked_decays(log_decay, n_heads))
 
     def start(self, like: Tensor) -> WindowState:
-        H, G, K = self.n_heads, self.n_groups, self.head_width
-        dtype = accumulator_dtype(like.dtype)
-        near = RingCache.empty(like, G, K, window=self.window, first=self.first)
-        return WindowState(near, like.new_zeros(1, H, self.phi.n_features, K + 1, dtype=dtype))
-
-    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return self.many(self.start(k), q, k, v)[1]
-
-    def many(
-        self, state: WindowState, q: Tensor, k: Tensor, v: Tensor
-    ) -> tuple[WindowState, Tensor]:
-        T = q.shape[1]
-        near, k, v = state.near.extended(k, v)
-        k, v = self.spread(k), self.spread(v)
-        late = T - early_queries(T, k.shape[1], self.window, self.first)
-        o, total = self._near(q, k, v, late)
-        # Also run if nothing has left the window, so that learned parameters get a gradient of
-        # zero.
-        left = slice(k.shape[1] - late - self.window, k.shape[1] - self.window)
-        left = left if late else slice(0, 0)
-        S, *far = self._far(state.S, q[:, T - late :], k[:, left], v[:, left], "chunked")
-        return WindowState(near, S), _shared(o, total, *far).to(q.dtype)
-
-    def tick(
-        self, state: WindowState, q: Tensor, k: Tensor, v: Tensor
-    ) -> tuple[WindowState, Tensor]:
-        ring, S = state
-        full = ring.ticks >= self.first + self.window
-        left_k, left_v = k, v  # without a window a token enters the state at once
-        if full and self.window:
-            slot = slice(ring.next_slot, ring.next_slot + 1)
-            left_k, left_v = (x[:, slot].expand(len(k), -1, -1, -1) for x in (ring.k, ring.v))
-        ring = ring.pushed(k, v) if self.window or not full else ring._replace(ticks=ring.ticks + 1)
-        held_k, held_v = ring.held
-        o, total = _weighed(*_by_head(q, self.spread(held_k), self.spread(held_v)), None)
-        if not full:
-            return WindowState(ring, S), o.transpose(1, 2).to(q.dtype)
-        S, far_o, far_total = self._far(S, q, self.spread(left_k), self.spread(left_v), "recurrent")
-        o = _shared(o.transpose(1, 2), total.transpose(1, 2), far_o, far_total)
-        return WindowState(ring, S), o.to(q.dtype)
-
-    def _near(self, q: Tensor, k: Tensor, v: Tensor, late: int) -> tuple[Tensor, Tensor]:
-        """o [B, T, H, V] of the softmax part, and the log of its normaliser [B, T, H, 1]."""
-        T, L, H, window = q.shape[1], k.shape[1], q.shape[2], self.window
-        early, known = T - late, L - late
-        parts = []
-        if early or not late:
-            mask = torch.ones(early, known, dtype=torch.bool, device=q.device).tril(known - early)
-            parts.append(_weighed(*_by_head(q[:, :early], k[:, :known], v[:, :known]), mask))
-        q, first_k, first_v = q[:, early:], k[:, : self.first], v[:, : self.first]
-        if late and window:
-            last = slice(known - (window - 1), L)
-            o, total = _weighed(*late_blocks(q, k[:, last], v[:, last], first_k, first_v, window))
-            parts.append(
-                tuple(x.unflatten(1, (H, -1)).flatten(2, 3)[:, :, :late] for x in (o, total))
-            )
-        elif late:
-            parts.append(_weighed(*_by_head(q, first_k, first_v), None))
-        o, total = (torch.cat(x, 2).transpose(1, 2) for x in zip(*parts, strict=True))
-        return o, total
+        """The state [1, H, F, K + 1]: sums of phi(k) [v 1]."""
+        return self._start(like, self.phi.n_features, self.head_width + 1)
 
     def _far(
         self, S: Tensor, q: Tensor, k: Tensor, v: Tensor, mode: str
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """S after k, v [B, T, H, K]; o of q [B, T, H, K]; and the log of the sum of weights."""
         dtype = S.dtype
         with without_autocast(q):
             phi_q, phi_k = self.phi.of_queries(q.to(dtype)), self.phi.of_keys(k.to(dtype))
@@ -153,6 +192,9 @@ class WindowStateMix(GroupedHeads):
             )
         total = o[..., -1:].clamp(min=torch.finfo(dtype).tiny)
         return S, o[..., :-1] / total, total.log() + self.balance.to(dtype).unsqueeze(-1)
+
+    def _joined(self, o: Tensor, total: Tensor, far_o: Tensor, far_total: Tensor) -> Tensor:
+        return o.lerp(far_o, torch.sigmoid(far_total - total))
 
     def sequence_flops(self, T: int) -> int:
         late = max(T - self.first - self.window, 0)
@@ -176,13 +218,6 @@ class WindowStateMix(GroupedHeads):
 def _by_head(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """q, k, v from [B, T, H, K] to [B, H, T, K]."""
     return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
-
-
-def _shared(o: Tensor, total: Tensor, far_o: Tensor, far_total: Tensor) -> Tensor:
-    """Both parts under one normaliser; the last tokens of o [B, T, H, V] also read the state."""
-    early = o.shape[1] - far_o.shape[1]
-    share = torch.sigmoid(far_total - total[:, early:])
-    return torch.cat((o[:, :early], o[:, early:].lerp(far_o, share)), 1)
 
 
 def _weighed(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -2,11 +2,13 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lsa import SoftmaxAttention
 from lsa.layers.state_features import STATE_MAPS, StateFeatures
+from lsa.layers.window_delta import WindowDeltaMix
 from lsa.layers.window_state import WindowStateAttention, WindowStateMix
 from tests.examples import examples
 
@@ -15,9 +17,9 @@ H, K = 2, 4
 DECAY = (-0.3, 0.0)
 
 
-def mix(**options):
+def mix(kind=WindowStateMix, **options):
     """One whose learned numbers are not those it starts with."""
-    one = WindowStateMix(H, K, **options).double()
+    one = kind(H, K, **options).double()
     with torch.no_grad():
         for p in one.parameters():
             p.add_(0.3 * torch.randn_like(p))
@@ -50,6 +52,32 @@ def test_every_token_has_one_weight(B, T, window, first, feature_map, log_decay)
     one = mix(window=window, first=first, feature_map=feature_map, log_decay=log_decay)
     q, k, v = qkv(B, T)
     torch.testing.assert_close(one(q, k, v), by_definition(one, q, k, v), rtol=1e-6, atol=1e-9)
+
+
+@examples(40)
+@given(T=st.integers(1, 90), window=st.integers(0, 40), first=st.integers(0, 5))
+def test_a_delta_rule_reads_what_the_window_has_lost(T, window, first):
+    one = mix(WindowDeltaMix, window=window, first=first)
+    q, k, v = (x[0] for x in qkv(1, T))
+    unit_q, unit_k = (
+        F.normalize(torch.einsum("thk,hfk->thf", x, w), dim=-1)
+        for x, w in zip((q, k), one.W, strict=True)
+    )
+    beta = torch.sigmoid((k * one.write).sum(-1) + one.write_bias)
+    gate = torch.sigmoid((q * one.read).sum(-1) + one.read_bias)
+    S, wanted = torch.zeros(H, K, K, dtype=torch.float64), []
+    for i in range(T):
+        left, near = i - window, [j for j in range(i + 1) if j < first or i - j < window]
+        if left >= first:
+            missed = v[left] - torch.einsum("hkv,hk->hv", S, unit_k[left])
+            S = S + torch.einsum("hk,hv->hkv", beta[left, :, None] * unit_k[left], missed)
+        scores = torch.einsum("hk,jhk->hj", q[i], k[near]) * K**-0.5
+        o = torch.einsum("hj,jhv->hv", scores.softmax(-1), v[near])
+        if i >= first + window:
+            o = o.lerp(torch.einsum("hkv,hk->hv", S, unit_q[i]), gate[i, :, None])
+        wanted.append(o)
+    found = one(q[None], k[None], v[None])[0]
+    torch.testing.assert_close(found, torch.stack(wanted), rtol=1e-6, atol=1e-9)
 
 
 @examples(20)
