@@ -5,15 +5,25 @@ from __future__ import annotations
 from math import comb
 from statistics import fmean
 
-from ..lib.format import in_words, percent
+from ..lib.format import in_words, percent, size
 from ..lib.records import NotMeasuredError, Record, learned, need, of_config, rows
 from ..lib.seeds import how_many_seeds
 from ..lib.tables import Missing, Table
 from .measured import HERE, Mean, mean_of, measured, run_of
 
 EXPERIMENT = "replace_heads"
-STATE, WINDOW, FIXED = "hedgehog-128", "window", "taylor-2"
+STATE, WINDOW, FIXED, DELTA = "hedgehog-128", "window", "taylor-2", "delta"
 WIDTH = 64  # of a head of SmolLM2
+MONOMIALS = comb(WIDTH + 2, 2)  # of degree 2 at most
+# What a table says of an arm, and the numbers in a state of it.
+STATES = {
+    **{
+        f"hedgehog-{n}": (f"{n:,} learned features", n * (WIDTH + 1))
+        for n in (4, 16, 64, 128, 512, 2048)
+    },
+    FIXED: (f"Taylor, degree 2 ({MONOMIALS:,} features)", MONOMIALS * (WIDTH + 1)),
+    DELTA: ("delta rule, gated", WIDTH * WIDTH),
+}
 DISTANCES = (128, HERE, 1024, 4096, 7936)
 PAIRS = (1, 4, 16, 64)
 
@@ -58,15 +68,15 @@ def brings(column: str, *where: int, heads: int = 8) -> Mean:
     return mean_of([state[text] - window[text] for text in state])
 
 
-def fixed_brings(column: str) -> Mean:
-    """What states of fixed features add, text by text, to the control of their seed.
+def arm_brings(arm: str, column: str) -> Mean:
+    """What an arm of one seed adds, text by text, to the control of this seed.
 
     Raises NotMeasuredError.
     """
-    (run,) = students(FIXED)
-    control = of_config(students(), seed=run["config"]["seed"])
+    control = of_config(students(), seed=0)
+    run = control if arm == STATE else of_config(students(arm), seed=0)
     asked = {"kind": "passages", "distance": HERE, "pairs": 0}
-    state = at_the_end(run, FIXED, column, **asked)
+    state = at_the_end(run, arm, column, **asked)
     window = at_the_end(control, WINDOW, column, **asked)
     return mean_of([state[text] - window[text] for text in state])
 
@@ -95,6 +105,20 @@ def table() -> Table | Missing:
     return Table(titles, cells)
 
 
+def state_table() -> Table | Missing:
+    """What each kind of state in the first eight heads adds; by their bytes, in 32 bits."""
+    cells = []
+    for arm, (label, kept) in sorted(STATES.items(), key=lambda item: item[1][1]):
+        try:
+            added = [str(arm_brings(arm, column)) for column in ("gain", "loss")]
+        except NotMeasuredError:
+            continue
+        cells.append([label, size(4 * kept), *added])
+    if not cells:
+        return Missing(EXPERIMENT)
+    return Table(["a head's state", "bytes", "adds to the gain", "to the loss"], cells)
+
+
 def numbers() -> dict[str, str]:
     """Numbers for the chapter."""
     return in_words(
@@ -108,7 +132,5 @@ def numbers() -> dict[str, str]:
         few_states_more_seeds=lambda: how_many_seeds(len(students(heads=24))),
         few_states_more_way=lambda: percent(way(24)),
         few_states_more_state=lambda: gain(STATE, heads=24),
-        few_fixed_features=lambda: f"{comb(WIDTH + 2, 2):,}",  # monomials of degree 2 at most
-        few_fixed_adds=lambda: fixed_brings("gain"),
-        few_fixed_loss=lambda: fixed_brings("loss"),
+        few_fixed_features=lambda: f"{MONOMIALS:,}",
     )

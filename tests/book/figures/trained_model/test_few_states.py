@@ -52,8 +52,10 @@ def test_more_heads_are_a_comparison_of_their_own(runs):
     assert few_states.brings("gain", heads=24).mean == 6.0
 
 
-def test_fixed_features_are_compared_with_the_control_of_their_own_seed(runs):
-    assert few_states.fixed_brings("gain") == pytest.approx((1.5, 1.5, 2))
+def test_a_state_of_another_kind_is_compared_with_the_control_of_its_own_seed(runs):
+    assert few_states.arm_brings("taylor-2", "gain") == pytest.approx((1.5, 1.5, 2))
+    assert few_states.arm_brings("hedgehog-128", "gain") == pytest.approx((0.5, 0.5, 2))
+    assert [row[1] for row in few_states.state_table().cells] == ["1.02 KiB", "32.5 KiB", "545 KiB"]
 
 
 def test_a_question_that_was_not_asked_is_left_out(runs):
