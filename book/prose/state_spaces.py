@@ -40,6 +40,21 @@ VERDICTS = {
             for other in ("linear", "softmax")
         )
     ),
+    "in selective copying S4 and S6 did best at the largest of three": lambda: every(
+        run["config"]["learning_rate"] == max(rate for rate, _ in tasks.trainings(SELECTIVE))
+        for name in ("s4", "s6")
+        for run in runs_of(SELECTIVE).get(name, ())
+    ),
+    "Induction is trained at 256 tokens, without S4 and S4D": lambda: (
+        len(induction.others()) == 10
+        and not {"s4", "s4d"} & {*induction.others()}
+        and induction.TRAINED_AT == 256
+    ),
+    "runs solved the task and stopped after at most": lambda: every(
+        run["tables"]["end"]["ending"] == ["solved"]
+        for name in induction.others()
+        for run in induction.by_layer()[name]
+    ),
     "vary most between seeds": lambda: (
         {"gated", "mamba"} == {*sorted(runs_of(SELECTIVE), key=width)[-2:]}
     ),

@@ -23,7 +23,6 @@ from ...explorable.markup import json_script
 from ..lib.format import in_words, size
 from ..lib.records import NotMeasuredError, Record, have, need, provenance, row, weights_of
 from ..lib.tables import Missing
-from ..long_context import whole_novels
 from ..training import long_race
 
 MODELS = ("softmax", "window", "linear")
@@ -145,7 +144,6 @@ def numbers() -> dict[str, str]:
         writers_row=lambda: size(memory()[0]),
         writers_farthest=lambda: f"{farthest():,}",
         writers_far_cache=lambda: size(farthest() * memory()[0]),
-        writers_far_cost=lambda: whole_novels.cost("linear", 1024),
     )
 
 

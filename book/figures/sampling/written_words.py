@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from math import sqrt
+
 from ..lib.format import in_words
 from ..lib.records import Record, learned, need, rows
+from ..lib.seed_error import t_95
 from ..lib.tables import Missing, Table
 
 EXPERIMENT = "written_words"
@@ -30,9 +33,17 @@ def known(run: Record, writer: str) -> float:
     return sum(row["known"] for row in texts) / count
 
 
+def half(run: Record, writer: str) -> float:
+    """Half of the 95% interval of `known`, a ratio of two sums over places (Cochran, 1977)."""
+    texts, mean = rows(run, "texts", writer=writer), known(run, writer)
+    off = sum((row["known"] - mean * row["words"]) ** 2 for row in texts)
+    n, words = len(texts), sum(row["words"] for row in texts)
+    return t_95(n) * sqrt(n / (n - 1) * off) / words if n > 1 else 0.0
+
+
 def share(run: Record, writer: str) -> str:
-    """`known` in percent: "98.6%"."""
-    return f"{100 * known(run, writer):.1f}%"
+    """`known` and half of its interval in percent: "98.6 ± 0.4%"."""
+    return f"{100 * known(run, writer):.1f} ± {100 * half(run, writer):.1f}%"
 
 
 def repeating(run: Record, writer: str) -> str:

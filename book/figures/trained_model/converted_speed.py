@@ -30,7 +30,7 @@ def table() -> Table | Missing:
             points = [tick(way, position) for position in POSITIONS]
         except NotMeasuredError:
             continue
-        times = [f"{1e3 * point['seconds']:.3g}" for point in points]
+        times = [_milliseconds(point) for point in points]
         cells.append([label, *times, size(points[-1]["state"])])
     if not cells:
         return Missing(EXPERIMENT)
@@ -38,9 +38,16 @@ def table() -> Table | Missing:
     return Table(["heads that look back", *after, "kept"], cells)
 
 
+def _milliseconds(timing: Row) -> str:
+    """The median, and the quartiles."""
+    middle, low, high = (f"{1e3 * timing[name]:.3g}" for name in ("seconds", "low", "high"))
+    return f"{middle} ({low}–{high})"
+
+
 def numbers() -> dict[str, str]:
     """Numbers for the chapter."""
     return in_words(
         converted_last=lambda: f"{POSITIONS[-1]:,}",
+        converted_limit=lambda: times_between(tick("softmax", 8192), tick("softmax in 24", 8192)),
         converted_some=lambda: times_between(tick("softmax"), tick("softmax in 24")),
     )

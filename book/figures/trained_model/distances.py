@@ -15,6 +15,7 @@ from .measured import (
     HERE,
     NEAR,
     Mean,
+    change,
     columns_of,
     measured,
     more_recall,
@@ -29,6 +30,7 @@ from .remove_exponential import (
     confined,
     first_alone,
     in_both,
+    kept_recall,
     lost_gain,
     missing,
 )
@@ -149,6 +151,11 @@ def far_recall(case: str, sign: int = 1) -> Mean:
     return more._replace(mean=sign * more.mean)
 
 
+def fewer(more: Mean) -> Mean:
+    """A fall, from a change."""
+    return more._replace(mean=-more.mean)
+
+
 def last() -> Record:
     """The run in which the far ranking's last head alone is confined. Raises NotMeasuredError."""
     return run_of("but", f"{AT_FAR}-{HEADS - 1}", distance=FAR)
@@ -181,7 +188,7 @@ def numbers() -> dict[str, str]:
         far_takes_256=lambda: takes("but-far", HERE),
         far_takes_4096=lambda: far_recall("but-far", sign=-1),
         far_takes_late=lambda: takes("but-far", HERE, "late"),
-        far_takes_share=lambda: percent(takes("but-far", FAR).mean / gain("softmax", FAR).mean),
+        far_takes_share=lambda: percent(1 - kept_recall(run_of(*CASES["but-far"], distance=FAR))),
         far_shared=lambda: counted(shared()),
         at_1024_some=lambda: percent(way("but", SOME, 1024)),
         at_4096_some=lambda: percent(way("but", SOME, FAR)),
@@ -189,10 +196,12 @@ def numbers() -> dict[str, str]:
         at_2048_some=lambda: percent(way("but", SOME, 2048)),
         at_2048_far=lambda: percent(way("but", SOME, 2048, AT_FAR)),
         both_256=lambda: percent(way("but", MORE, HERE, AT_BOTH)),
-        both_more=lambda: more_recall(both(), softmax_of(both())),
+        at_4096_far_recall=lambda: percent(kept_recall(run_of(*CASES["far"], distance=FAR))),
+        both_second=lambda: fewer(change(both(), "second")),
         at_4096_rise=lambda: rise("none", FAR),
         names_gain=lambda: gain("softmax", HERE, "lists"),
         names_two=lambda: measured(confined(2, text="lists"), "gain"),
+        names_some=lambda: gain("here", HERE, "lists"),
         names_few=lambda: measured(first_alone(FEW, text="lists"), "gain"),
         names_mass_alone=lambda: measured(first_alone(SOME, "mass", "lists"), "gain"),
     )

@@ -94,9 +94,10 @@ def figure(id: str = "far-weights") -> Explorable | Missing:
         caption=(
             "**Fitted weights carry recall; low Taylor sums, random and trained features do not.** "
             f"Gain after {HERE} tokens when only {SOME} heads look back, against the features of a "
-            "state that can give their weights on far tokens. Weights change in the returning "
-            "passage alone. *Best*: by the squared error in each text. Taylor, random: with the "
-            "sum of softmax. *Trained*: the student above. Bars: 95%."
+            "state that can give their weights on far tokens. Except in *Trained*, only the "
+            "returning passage's weights change. *Best*: by the squared error in each text. "
+            "Taylor, random: with the sum of softmax. *Trained*: the student above, one seed. "
+            "Bars: 95%."
         ),
         alt=(
             "Gain against features on a logarithmic scale. The best weights of low rank rise from "

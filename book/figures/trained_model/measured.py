@@ -119,6 +119,12 @@ def recall(run: Record) -> Mean:
     return mean_of(_recalls(run))
 
 
+def change(run: Record, column: str) -> Mean:
+    """A column of the table `texts` above softmax's, text by text. Raises NotMeasuredError."""
+    pairs = zip(rows(run, "texts"), rows(softmax_of(run), "texts"), strict=False)
+    return mean_of([one[column] - than[column] for one, than in pairs])
+
+
 def more_recall(run: Record, other: Record) -> Mean:
     """Recall in one run minus that in another, text by text. Raises NotMeasuredError."""
     pairs = zip(_recalls(run), _recalls(other), strict=True)

@@ -13,10 +13,10 @@ from .measured import (
     Head,
     Mean,
     by_novel,
+    change,
     columns_of,
     mean_of,
     measured,
-    more_recall,
     ranking,
     recall,
     run_of,
@@ -172,6 +172,11 @@ def thousandths(value: Mean) -> str:
     return f"{value.mean:.3f} ± {value.half:.3f}"
 
 
+def points_fewer(value: Mean) -> str:
+    """A fall of a share, in percentage points, and half of its interval."""
+    return f"{-100 * value.mean:.1f} ± {100 * value.half:.1f}"
+
+
 def lost_gain(run: Record) -> float:
     """The share of the gain that is lost: 0 for softmax, 1 for all heads confined."""
     where = {name: run["config"][name] for name in ("text", "distance")}
@@ -263,7 +268,8 @@ def numbers() -> dict[str, str]:
             kept_few_recall=lambda: recall(first_alone(FEW)),
             few_lost=lambda: percent(1 - kept_recall(confined(FEW))),
             some_missing=lambda: missing(first_alone(SOME)),
-            some_more=lambda: more_recall(first_alone(SOME), confined(0)),
+            some_second=lambda: change(first_alone(SOME), "second"),
+            some_fewer_right=lambda: points_fewer(change(first_alone(SOME), "right")),
             few_random=lambda: listed(str(measured(run, "gain")) for run in random_orders()),
             orders=lambda: counted(len(random_orders())),
             few_mass=lambda: measured(confined(FEW, "mass"), "gain"),

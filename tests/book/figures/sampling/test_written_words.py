@@ -1,5 +1,7 @@
 """The table of known words: counts are summed over texts, writers are in one order."""
 
+import pytest
+
 from book.figures.sampling import written_words
 
 TEXTS = {
@@ -23,6 +25,14 @@ def test_shares_are_of_all_words_and_the_novels_stand_last(monkeypatch):
     assert [row[0] for row in cells] == [
         "Softmax, race", "Linear, race", "Linear, long race", "The novels themselves",
     ]  # fmt: skip
-    assert cells[0][1:] == ["75.0%", "0 of 2", "100.0%", "2 of 2"]
-    assert cells[-1][1:3] == ["98.0%", "0 of 1"]
-    assert written_words.numbers()["words_novels"] == "98.0%"
+    assert cells[0][1:] == ["75.0 ± 0.0%", "0 of 2", "100.0 ± 0.0%", "2 of 2"]
+    assert cells[-1][1:3] == ["98.0 ± 0.0%", "0 of 1"]
+    assert written_words.numbers()["words_novels"] == "98.0 ± 0.0%"
+
+
+def test_an_interval_is_over_places(monkeypatch):
+    """Of 10 and 30 words 9 and 15 are known: 60%, and 3 words off at both places."""
+    texts = {"writer": 2 * ["sampled"], "place": [0, 1], "words": [10, 30], "known": [9, 15]}
+    one = {"tables": {"texts": texts}}
+    assert written_words.known(one, "sampled") == pytest.approx(0.6)
+    assert written_words.half(one, "sampled") == pytest.approx(12.706 * 6 / 40, rel=1e-3)

@@ -47,5 +47,6 @@ def test_a_test_that_ended_before_counts_as_wrong_and_a_line_ends_with_its_first
 
 def test_the_control_is_no_layer_and_every_rate_is_asked(stored):
     found = induction.numbers()
-    assert found["induction_least"] == "97%" and found["induction_softmax"] == "80%"
+    assert found["induction_least"] == "97.0%" and found["induction_softmax"] == "80%"
+    assert found["induction_updates"] == "40"
     assert found["induction_delta_low"] == "not measured yet"
