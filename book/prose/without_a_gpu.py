@@ -63,12 +63,18 @@ VERDICTS = {
         0.4 < share < 0.7 for share in between_launches()
     ),
     "by two versions of Triton": lambda: len(compilers_of(have("kernel_build"))) == 2,
-    "launches spills under either version, and the compiler warned of none": lambda: (
+    "launches spills under either version, and none serialises its products": lambda: (
         same_launches()
         and every(
             not row["spilled"] and SERIALISED not in row["warnings"]
             for row in launches(have("kernel_build"))
         )
+    ),
+    "of attention mode on Hopper the compiler inserted waits": lambda: every(
+        row["mode"] == "attention" and run["config"]["arch"] == 90
+        for run in have("kernel_build")
+        for row in launches([run])
+        if kernel_build.INSERTED & kernel_build.waits(row)
     ),
     "Every pass of chunked mode got them": lambda: every(
         row["wgmma"] > 0 for row in tile_launches() if row["mode"] == "chunked"

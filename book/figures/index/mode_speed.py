@@ -15,7 +15,7 @@ from lsa.cost import Cost, least_bytes, mode_cost, training_cost
 from ...explorable import palette
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.axes import LENGTH, PASSES, TIME, TIME_A_TOKEN
-from ..lib.format import counted, duration, in_words, size, times, times_between
+from ..lib.format import counted, duration, in_words, percent, size, times, times_between
 from ..lib.records import Record, Row, have, need, provenance, row, rows
 from ..lib.tables import Missing
 
@@ -31,15 +31,20 @@ def cost(
     chunk_size: None for that of the timed program.
     """
     config = run["config"]
-    if chunk_size is None:
-        chunk_size = CHUNK_SIZE if run["provenance"]["device"]["kind"] == "cpu" else GPU_CHUNK
+    if chunk_size is None and run["provenance"]["device"]["kind"] == "cpu":
+        mode, chunk_size = compiled_as(mode, length, config["width"]), CHUNK_SIZE
     formula = mode_cost if direction == "forward" else training_cost
     head = formula(
         mode, length, config["width"], config["width"],
-        chunk_size=chunk_size, itemsize=ITEM_BYTES[config["dtype"]],
+        chunk_size=chunk_size or GPU_CHUNK, itemsize=ITEM_BYTES[config["dtype"]],
     )  # fmt: skip
     count = config["batch"] * config["heads"]
     return Cost(head.flops * count, head.bytes * count, head.steps, head.state * count)
+
+
+def compiled_as(mode: str, length: int, width: int) -> str:
+    """The mode whose products the compiled program forms: a short text is one chunk."""
+    return "attention" if mode == "chunked" and length <= width else mode
 
 
 def limits(run: Record) -> dict[str, float] | None:
@@ -134,6 +139,15 @@ def times_limit(mode: str, length: int) -> float:
     return seconds(run, mode, length, "forward") / least
 
 
+def doublings(mode: str = "softmax", first: int = 4096) -> list[float]:
+    """Time with gradients over that of half the length, from a length on."""
+    took = {
+        one["length"]: one["seconds"]
+        for one in rows(narrowest(), mode=mode, **{"pass": "forward+backward"})
+    }
+    return [took[2 * n] / took[n] for n in took if n >= first and 2 * n in took]
+
+
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on the three modes: one layer."""
 
@@ -152,6 +166,12 @@ def numbers() -> dict[str, str]:
         softmax, attention = (seconds(narrowest(), m, length) for m in ("softmax", "attention"))
         return attention / softmax
 
+    def same_program(direction: str) -> str:
+        attention, chunked = (
+            seconds(narrowest(), mode, 64, direction) for mode in ("attention", "chunked")
+        )
+        return percent(attention / chunked - 1)
+
     def longest_softmax() -> str:
         softmax, chunked = (
             point(narrowest(), mode, longest("chunked")) for mode in ("softmax", "chunked")
@@ -168,8 +188,11 @@ def numbers() -> dict[str, str]:
         longest=lambda: f"{longest('chunked'):,}",
         longest_softmax=longest_softmax,
         longest_attention=lambda: f"{longest('attention'):,}",
-        attention_64=lambda: times(behind(64)),
         attention_512=lambda: times(behind(512)),
+        doubling_least=lambda: times(min(doublings())),
+        doubling_most=lambda: times(max(doublings())),
+        same_forward=lambda: same_program("forward"),
+        same_both=lambda: same_program("forward+backward"),
         chunked_two_threads=lambda: duration(seconds(narrowest(), "chunked", 8192, "forward")),
         memory_softmax=lambda: memory("softmax"),
         memory_linear=lambda: memory("chunked"),

@@ -5,23 +5,30 @@ from __future__ import annotations
 from lsa.cost import PEAKS, least_bytes
 
 from ..lib.format import duration, duration_between, in_words, times
-from ..lib.records import NotMeasuredError, Row, have, need, rows
+from ..lib.records import NotMeasuredError, Record, Row, device_name, have, load, need, rows
 from ..lib.tables import Missing, Table
 
 SUMS = {"no": "sum", "yes": "normalised"}
 PASSES = {"forward": "forwards", "forward+backward": "with gradients"}
 
 
-def measured(**wanted: object) -> list[Row]:
-    """Rows of the stored run that match. Raises NotMeasuredError if there are none."""
-    matching = [row for run in have("host_time") for row in rows(run, **wanted)]
+def measured(runs: list[Record] | None = None, **wanted: object) -> list[Row]:
+    """Rows of runs that match, by default of the stored one. Raises NotMeasuredError."""
+    runs = have("host_time") if runs is None else runs
+    matching = [row for run in runs for row in rows(run, **wanted)]
     return need(matching, f"host_time: nothing with {wanted}")
 
 
-def _pairs(**wanted: object) -> list[tuple[Row, Row]]:
+def _pairs(runs: list[Record] | None = None, **wanted: object) -> list[tuple[Row, Row]]:
     """Each call of the layer, with the empty operator that was timed in turns with it."""
-    ours = measured(call="linear_attention", **wanted)
-    return list(zip(ours, measured(call="empty", **wanted), strict=True))
+    ours = measured(runs, call="linear_attention", **wanted)
+    return list(zip(ours, measured(runs, call="empty", **wanted), strict=True))
+
+
+def others() -> list[Record]:
+    """The runs on other hosts, with which the prediction is made too."""
+    shown = [device_name(run) for run in have("host_time")]
+    return [run for run in load("host_time") if device_name(run) not in shown]
 
 
 def table(width: int = 64, feature_map: str = "identity") -> Table | Missing:
@@ -49,11 +56,21 @@ def numbers() -> dict[str, str]:
     def span(values: list[float], digits: int) -> str:
         return " to ".join(dict.fromkeys(f"{end(values):,.{digits}f}" for end in (min, max)))
 
-    def ratios(pass_name: str) -> str:
-        return span([a["seconds"] / b["seconds"] for a, b in _pairs(**{"pass": pass_name})], 1)
+    def ratios(pass_name: str, runs: list[Record] | None = None) -> str:
+        pairs = _pairs(runs, **{"pass": pass_name})
+        return span([a["seconds"] / b["seconds"] for a, b in pairs], 1)
 
-    def microseconds(pass_name: str) -> str:
-        return span([1e6 * ours["seconds"] for ours, _ in _pairs(**{"pass": pass_name})], 0)
+    def microseconds(pass_name: str, runs: list[Record] | None = None) -> str:
+        pairs = _pairs(runs, **{"pass": pass_name})
+        return span([1e6 * ours["seconds"] for ours, _ in pairs], 0)
+
+    def other(pass_name: str) -> str:
+        """What the other hosts take: "Intel, 1 thread: 115 to 149 µs, 1.8 to 1.9 times"."""
+        return "; ".join(
+            f"{device_name(run)}: {microseconds(pass_name, [run])} µs, "
+            f"{ratios(pass_name, [run])} times"
+            for run in need(others(), "host_time: one host")
+        )
 
     def least() -> str:
         measured()  # or there is no configuration to count
@@ -64,6 +81,8 @@ def numbers() -> dict[str, str]:
     return in_words(
         host_bytes=least,
         host_forward=lambda: ratios("forward"),
+        host_device=lambda: device_name(need(have("host_time"), "host_time: nothing stored")[0]),
+        host_other=lambda: other("forward"),
         host_forward_us=lambda: microseconds("forward"),
         host_both=lambda: ratios("forward+backward"),
         host_both_us=lambda: microseconds("forward+backward"),

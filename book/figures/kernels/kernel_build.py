@@ -16,6 +16,7 @@ MAPS = {"identity": "none", "elu_plus_one": "elu + 1"}
 KEYS = ("mode", "width", "feature_map", "normalized", "decay")
 WIDTHS = [64, 128, 256]
 SERIALISED = "C7515"  # the code of ptxas's warning
+INSERTED = {"C7517", "C7519"}  # a wait, and a start: registers were in use
 FULL = 250  # of 255 registers, the most for a thread
 
 
@@ -153,6 +154,11 @@ def gradient_passes(arch: int) -> int:
     return sum(kernel_label(row["kernel"]).startswith(("pass, d", "pass, all")) for row in compiled)
 
 
+def waits(launch: Row) -> set[str]:
+    """The codes of ptxas's warnings of a launch."""
+    return {*launch["warnings"].split(", ")}
+
+
 def numbers() -> dict[str, str]:
     """Numbers for the appendix on kernels: compiled kernels, of the newest version."""
 
@@ -163,6 +169,7 @@ def numbers() -> dict[str, str]:
     return in_words(
         launches=lambda: f"{len(launches(newest())):,}",
         newest_compiler=lambda: f"Triton {of_config(newest())['config']['triton']}",
+        inserted_waits=lambda: sum(bool(INSERTED & waits(row)) for row in launches(newest())),
         full=lambda: sum(row["registers"] >= FULL for row in launches(newest())),
         got_wgmma=new_instructions,
         mma_too=lambda: sum(row["mma"] > 0 < row["wgmma"] for row in tile_launches()),

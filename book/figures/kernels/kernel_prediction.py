@@ -12,7 +12,7 @@ from lsa.cost import PEAKS, least_bytes
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ...explorable.markup import json_script
 from ..lib.axes import PASSES
-from ..lib.format import in_words
+from ..lib.format import counted, in_words
 from ..lib.records import NotMeasuredError, Row, have, need, provenance, rows
 from ..lib.tables import Missing
 from .kernel_speed import COLUMNS, LADDERS, LAUNCHES, shape_label
@@ -269,6 +269,7 @@ def numbers() -> dict[str, str]:
     return in_words(
         near=lambda: f"{100 * nearness()[0]:.0f}%",
         nearest_account=lambda: f"{100 * nearness()[1]:.0f}%",
+        large_shapes=lambda: counted(len(large(128, "no", "forward"))),
         ahead_forward=lambda: ahead("forward"),
         ahead_both=lambda: ahead(BOTH),
         helion_forward=lambda: ahead("forward", "Helion"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lsa.cost import PEAKS, training_memory, update_flops
+from lsa.cost.memory import KEPT
 from lsa.gpt import GPTConfig, gpt_config
 
 from ..lib.format import in_words, times
@@ -58,7 +59,7 @@ def measured() -> list[tuple[str, int]]:
     timed = []
     for run in have("block_speed"):
         each = [{row["length"] for row in rows(run, mode=mode)} for mode in MODES.values()]
-        timed += [(run["config"]["scale"], n) for n in CONTEXTS if n in set.intersection(*each)]
+        timed += [(run["config"]["scale"], n) for n in set.intersection(*each)]
     return sorted(timed, key=lambda one: (tokens(one[0]), one[1]))
 
 
@@ -98,7 +99,7 @@ def table() -> Table:
 
 def error_table() -> Table | Missing:
     """Measured time of a block over its bound, and ratios of both attentions."""
-    if not (cases := measured()):
+    if not (cases := [one for one in measured() if one[1] in CONTEXTS]):
         return Missing("block_speed")
     cells = []
     for scale, context in cases:
@@ -113,7 +114,7 @@ def error_table() -> Table | Missing:
 
 def errors(attention: str) -> list[float]:
     """`over_least` of every measured block. Raises NotMeasuredError."""
-    cases = need(measured(), "block_speed")
+    cases = need(measured(), "block_speed")  # more lengths than the table shows
     return [over_least(scale, context, attention) for scale, context in cases]
 
 
@@ -131,6 +132,9 @@ def numbers() -> dict[str, str]:
         batch=lambda: f"{BATCH:,}",
         softmax_over=lambda: span("softmax"),
         linear_over=lambda: span("linear"),
+        over_first=lambda: f"{min(length for _, length in need(measured(), 'block_speed')):,}",
+        over_last=lambda: f"{max(length for _, length in need(measured(), 'block_speed')):,}",
+        kept_bytes=lambda: KEPT,
         dearest=lambda: f"{dearest['softmax']:,.0f}",
         dearest_linear=lambda: f"{dearest['linear']:,.0f}",
         days_on_eight=lambda: f"{dearest['softmax'] / 24 / DEVICES:.1f}",

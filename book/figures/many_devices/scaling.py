@@ -93,6 +93,12 @@ def growth(attention: str, kept: str) -> float:
     return took[1] / took[0] / work
 
 
+def timed_growth(attention: str) -> float:
+    """A token's time at the longest sequence over that at the shortest. NotMeasuredError."""
+    first, *_, last = lengths(attention)
+    return seconds(attention, last)[1] / seconds(attention, first)[1] * first / last
+
+
 def figure(id: str = "rank-speed") -> Explorable | Missing:
     """Speedup over one process, by the number of processes."""
     try:
@@ -178,4 +184,6 @@ def numbers() -> dict[str, str]:
         faults_before=lambda: f"{alone('linear', 'no', 'faults', -2):,.0f}",
         linear_before=lambda: f"{before_last('linear'):,}",
         tensor=lambda: size(tensor_bytes()),
+        linear_timed=lambda: times(timed_growth("linear")),
+        ring_block=lambda: size(4 * run()["config"]["heads"] * (lengths("softmax")[-1] // 2) ** 2),
     )

@@ -8,6 +8,7 @@ from lsa.attention.compiled import CHUNK_SIZE
 from lsa.cost import mode_cost, training_cost
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
+from ..index.mode_speed import compiled_as
 from ..lib.axes import LENGTH, PASSES, TIME
 from ..lib.format import duration, duration_between, in_words, percent, times, times_between
 from ..lib.records import (
@@ -54,7 +55,7 @@ def as_product(point: Row, direction: str = "forward") -> float:
     """
     formula = mode_cost if direction == "forward" else training_cost
     shape = point["length"], point["width"], point["width"]
-    flops = formula("chunked", *shape, chunk_size=CHUNK_SIZE).flops
+    flops = formula(compiled_as("chunked", *shape[:2]), *shape, chunk_size=CHUNK_SIZE).flops
     return point["heads"] * flops / point["matmul"]
 
 

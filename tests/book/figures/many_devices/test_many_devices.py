@@ -33,7 +33,7 @@ def test_hours_are_operations_over_the_data_sheet():
 
 def test_no_block_was_faster_than_its_bound():
     found = headline_costs.measured()
-    assert {context for _, context in found} == {1024, 16384}
+    assert {1024, 16384} <= {context for _, context in found}
     for scale, context in found:
         over = [headline_costs.over_least(scale, context, one) for one in headline_costs.MODES]
         assert min(over) > 1
