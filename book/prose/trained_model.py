@@ -38,7 +38,6 @@ from ..figures.trained_model.remove_exponential import (
     lost_gain,
     missing,
     random_orders,
-    rise_share,
     shared_heads,
 )
 from ..figures.trained_model.windows import measured_windows, of_window
@@ -117,10 +116,6 @@ VERDICTS = {
         and more_recall(first_alone(SOME), confined(0)).mean
         > more_recall(first_alone(SOME), confined(0)).half
     ),
-    "So the heads that carry recall matter more than these for prose": lambda: (
-        rise_share(confined(FEW)) > 0.2
-        and every(rise(run) < 0.5 * rise(confined(FEW)) for run in random_orders())
-    ),
     "So one token makes the difference": lambda: (
         rise(everywhere("window-64-1")) < 0.3 < 1 < rise(everywhere("window-64-0"))
         and abs(rise(everywhere("window-64-1")) - rise(everywhere())) < 0.03
@@ -181,11 +176,6 @@ VERDICTS = {
         and distances.way("but", SOME, 2048, distances.AT_FAR) < 0.3
         and distances.way("but", SOME, HERE, distances.AT_FAR) < 0.3
         and distances.shared() < SOME / 2
-    ),
-    "Prose loses more: with no head": lambda: (
-        distances.rise("none", HERE).mean
-        < distances.rise("none", 1024).mean
-        < distances.rise("none", FAR).mean
     ),
     "For names, confining two heads cuts the gain": lambda: (
         gain(confined(2, text="lists")) < 0.5 * gain(confined(0, text="lists"))

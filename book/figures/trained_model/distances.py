@@ -66,11 +66,6 @@ def way(where: str, number: int, distance: int, order: str = "gradient") -> floa
     return 1 - lost_gain(run_of(where, f"{order}-{number}", distance=distance))
 
 
-def rise(case: str, distance: int) -> Mean:
-    """Rise of the loss, for tokens whose past is cut. Raises NotMeasuredError."""
-    return measured(run_of(*CASES[case], distance=distance), "cut")
-
-
 def _runs(case: str, text: str) -> Iterator[tuple[int, Record]]:
     """Distances at which a case was measured, and the runs."""
     for distance in DISTANCES:
@@ -198,7 +193,6 @@ def numbers() -> dict[str, str]:
         both_256=lambda: percent(way("but", MORE, HERE, AT_BOTH)),
         at_4096_far_recall=lambda: percent(kept_recall(run_of(*CASES["far"], distance=FAR))),
         both_second=lambda: fewer(change(both(), "second")),
-        at_4096_rise=lambda: rise("none", FAR),
         names_gain=lambda: gain("softmax", HERE, "lists"),
         names_two=lambda: measured(confined(2, text="lists"), "gain"),
         names_some=lambda: gain("here", HERE, "lists"),

@@ -155,21 +155,11 @@ def missing(run: Record, below: Record | None = None) -> Mean:
     return mean_of([one["gain"] - other["gain"] for one, other in pairs])
 
 
-def rise_share(run: Record) -> float:
-    """The rise of the loss as a share of that with all heads confined. Raises NotMeasuredError."""
-    return measured(run, "cut").mean / measured(everywhere(), "cut").mean
-
-
 def random_orders(number: int = FEW) -> list[Record]:
     """The runs in which the first heads of a random order are confined. Raises NotMeasuredError."""
     names = [f"passages-{HERE}-first-random-{seed}-{number}" for seed in range(9)]
     runs = [run for name in names if (run := stored().get(name))]
     return need(runs, f"{EXPERIMENT}: no random order")
-
-
-def thousandths(value: Mean) -> str:
-    """A small mean and half of its interval, for prose."""
-    return f"{value.mean:.3f} ± {value.half:.3f}"
 
 
 def points_fewer(value: Mean) -> str:
@@ -258,9 +248,6 @@ def numbers() -> dict[str, str]:
             one_token_rise=lambda: measured(everywhere("window-64-1"), "cut"),
             few_rise=lambda: measured(confined(FEW), "cut"),
             few_gain=lambda: measured(confined(FEW), "gain"),
-            few_random_rise=lambda: listed(
-                thousandths(measured(run, "cut")) for run in random_orders()
-            ),
             softmax_recall=lambda: recall(confined(0)),
             near_recall=lambda: recall(everywhere()),
             few_recall=lambda: recall(confined(FEW)),
