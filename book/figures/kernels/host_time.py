@@ -26,7 +26,7 @@ def _pairs(runs: list[Record] | None = None, **wanted: object) -> list[tuple[Row
 
 
 def others() -> list[Record]:
-    """The runs on other hosts, with which the prediction is made too."""
+    """The runs on other hosts; the prediction is made with all."""
     shown = [device_name(run) for run in have("host_time")]
     return [run for run in load("host_time") if device_name(run) not in shown]
 
@@ -64,14 +64,6 @@ def numbers() -> dict[str, str]:
         pairs = _pairs(runs, **{"pass": pass_name})
         return span([1e6 * ours["seconds"] for ours, _ in pairs], 0)
 
-    def other(pass_name: str) -> str:
-        """What the other hosts take: "Intel, 1 thread: 115 to 149 µs, 1.8 to 1.9 times"."""
-        return "; ".join(
-            f"{device_name(run)}: {microseconds(pass_name, [run])} µs, "
-            f"{ratios(pass_name, [run])} times"
-            for run in need(others(), "host_time: one host")
-        )
-
     def least() -> str:
         measured()  # or there is no configuration to count
         config = have("host_time")[0]["config"]
@@ -81,8 +73,8 @@ def numbers() -> dict[str, str]:
     return in_words(
         host_bytes=least,
         host_forward=lambda: ratios("forward"),
-        host_device=lambda: device_name(need(have("host_time"), "host_time: nothing stored")[0]),
-        host_other=lambda: other("forward"),
+        host_other=lambda: ratios("forward", others()),
+        host_other_us=lambda: microseconds("forward", others()),
         host_forward_us=lambda: microseconds("forward"),
         host_both=lambda: ratios("forward+backward"),
         host_both_us=lambda: microseconds("forward+backward"),
