@@ -87,7 +87,7 @@ VERDICTS = {
     "forms all gradients on Hopper, with both states on chip. On Ampere two do.": lambda: (
         kernel_build.gradient_passes(90) == 1 and kernel_build.gradient_passes(80) == 2
     ),
-    "times the speed that fla has published, and": lambda: every(
+    "times fla's published speed forwards": lambda: every(
         times_ahead(128, kind)[0] > 1 for kind in PASSES
     ),
     "Plain heads of 256 should be ahead as well": lambda: every(
