@@ -140,12 +140,13 @@ def times_limit(mode: str, length: int) -> float:
 
 
 def doublings(mode: str = "softmax", first: int = 4096) -> list[float]:
-    """Time with gradients over that of half the length, from a length on."""
+    """Time with gradients over that of half the length, from one on. Raises NotMeasuredError."""
     took = {
         one["length"]: one["seconds"]
         for one in rows(narrowest(), mode=mode, **{"pass": "forward+backward"})
     }
-    return [took[2 * n] / took[n] for n in took if n >= first and 2 * n in took]
+    ratios = [took[2 * n] / took[n] for n in took if n >= first and 2 * n in took]
+    return need(ratios, f"mode_speed: no {mode} at twice {first}")
 
 
 def numbers() -> dict[str, str]:

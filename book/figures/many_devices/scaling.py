@@ -95,7 +95,7 @@ def growth(attention: str, kept: str) -> float:
 
 def timed_growth(attention: str) -> float:
     """A token's time at the longest sequence over that at the shortest. NotMeasuredError."""
-    first, *_, last = lengths(attention)
+    first, last = lengths(attention)[0], lengths(attention)[-1]
     return seconds(attention, last)[1] / seconds(attention, first)[1] * first / last
 
 
