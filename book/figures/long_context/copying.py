@@ -234,7 +234,7 @@ def numbers() -> dict[str, str]:
         f"copying_{model.replace('-', '_')}_longer": lambda model=model: gain(
             model, NEAREST, longest()
         ).spread(2)
-        for model in ("softmax", "taylor-2", "exp", "gated", "gated-delta", "linear")
+        for model in ("softmax", "taylor-2", "taylor-4", "exp", "gated", "gated-delta", "linear")
     }
     return in_words(
         copying_updates=lambda: f"{config()['updates']:,}",
