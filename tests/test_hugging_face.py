@@ -18,6 +18,7 @@ WAYS = {
     "window": {"all": {"kind": "window", **NEAR}},
     "linear": {"all": {"kind": "linear"}},
     "window-state": {"all": {"kind": "window-state", **NEAR}},
+    "window-delta": {"all": {"kind": "window-delta", **NEAR}},
     "mixed": {
         "all": {"kind": "window-state", **NEAR},
         "1.2": {"kind": "softmax"},
