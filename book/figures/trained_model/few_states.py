@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from math import comb
 from statistics import fmean
 
@@ -105,15 +106,22 @@ def table() -> Table | Missing:
     return Table(titles, cells)
 
 
+def kinds() -> list[str]:
+    """The arms of `STATES` that are stored, by their bytes."""
+    found = []
+    for arm in sorted(STATES, key=lambda arm: STATES[arm][1]):
+        with suppress(NotMeasuredError):
+            arm_brings(arm, "gain")
+            found.append(arm)
+    return found
+
+
 def state_table() -> Table | Missing:
     """What each kind of state in the first eight heads adds; by their bytes, in 32 bits."""
     cells = []
-    for arm, (label, kept) in sorted(STATES.items(), key=lambda item: item[1][1]):
-        try:
-            added = [str(arm_brings(arm, column)) for column in ("gain", "loss")]
-        except NotMeasuredError:
-            continue
-        cells.append([label, size(4 * kept), *added])
+    for arm in kinds():
+        (label, kept), added = STATES[arm], [arm_brings(arm, column) for column in ("gain", "loss")]
+        cells.append([label, size(4 * kept), *map(str, added)])
     if not cells:
         return Missing(EXPERIMENT)
     return Table(["a head's state", "bytes", "adds to the gain", "to the loss"], cells)
@@ -132,5 +140,6 @@ def numbers() -> dict[str, str]:
         few_states_more_seeds=lambda: how_many_seeds(len(students(heads=24))),
         few_states_more_way=lambda: percent(way(24)),
         few_states_more_state=lambda: gain(STATE, heads=24),
+        few_kinds_most=lambda: arm_brings(DELTA, "gain"),
         few_fixed_features=lambda: f"{MONOMIALS:,}",
     )
