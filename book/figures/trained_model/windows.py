@@ -50,7 +50,6 @@ def table() -> Table | Missing:
 def numbers() -> dict[str, str]:
     """Numbers for the chapter."""
     return in_words(
-        narrow_rise=lambda: of_window(16, 4, "cut"),
         wide_rise=lambda: of_window(128, 4, "cut"),
         wide_sinkless=lambda: of_window(128, 0, "cut"),
     )
