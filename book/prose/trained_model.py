@@ -233,13 +233,17 @@ VERDICTS = {
         and few_states.gain(few_states.STATE, heads=24).mean < 0
     ),
     "The most is {glue:text}`few_kinds_most`, by a delta rule": lambda: (
-        len(few_states.kinds()) >= 3
+        len(few_states.kinds()) >= 4
         and max(few_states.kinds(), key=lambda arm: few_states.arm_brings(arm, "gain").mean)
         == few_states.DELTA
         and few_states.arm_brings(few_states.DELTA, "gain").mean < 0.1
         and 1.9
         < few_states.STATES[few_states.STATE][1] / few_states.STATES[few_states.DELTA][1]
         < 2.1
+    ),
+    "Four times the learned features add no more": lambda: (
+        few_states.arm_brings("hedgehog-512", "gain").mean
+        < few_states.arm_brings(few_states.STATE, "gain").mean + 0.01
     ),
     "keep the same shares of recall to three points": lambda: every(
         abs(far_weights.recall(name).mean / recall(first_alone(SOME)).mean - far_weights.way(name))
