@@ -74,7 +74,7 @@ VERDICTS = {
         row["mode"] == "attention" and run["config"]["arch"] == 90
         for run in have("kernel_build")
         for row in launches([run])
-        if kernel_build.INSERTED & kernel_build.waits(row)
+        if kernel_build.INSERTED & kernel_build.codes(row)
     ),
     "Every pass of chunked mode got them": lambda: every(
         row["wgmma"] > 0 for row in tile_launches() if row["mode"] == "chunked"

@@ -154,7 +154,7 @@ def gradient_passes(arch: int) -> int:
     return sum(kernel_label(row["kernel"]).startswith(("pass, d", "pass, all")) for row in compiled)
 
 
-def waits(launch: Row) -> set[str]:
+def codes(launch: Row) -> set[str]:
     """The codes of ptxas's warnings of a launch."""
     return {*launch["warnings"].split(", ")}
 
@@ -169,7 +169,7 @@ def numbers() -> dict[str, str]:
     return in_words(
         launches=lambda: f"{len(launches(newest())):,}",
         newest_compiler=lambda: f"Triton {of_config(newest())['config']['triton']}",
-        inserted_waits=lambda: sum(bool(INSERTED & waits(row)) for row in launches(newest())),
+        inserted_waits=lambda: sum(bool(INSERTED & codes(row)) for row in launches(newest())),
         full=lambda: sum(row["registers"] >= FULL for row in launches(newest())),
         got_wgmma=new_instructions,
         mma_too=lambda: sum(row["mma"] > 0 < row["wgmma"] for row in tile_launches()),
