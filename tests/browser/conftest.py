@@ -18,6 +18,7 @@ from book.explorable import notebook
 from book.explorable import page as explorable_page
 from book.paper.browser import launched
 from tests.browser.charts import BOOK, DARK_PAGE, SCRIPTS
+from tests.browser.pages import LEAVE_OUT_PROSE
 from tests.browser.stages import PLACES, SET_BACK
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -130,13 +131,14 @@ class Reader:
         width: int = 1280,
         height: int = 900,
         stopped: bool = False,
+        prose: bool = True,
         script: str = "",
         **options,
     ) -> Page:
         """Open a path inside the book, with or without a #fragment, in a browser of its own.
 
-        Where the clock is `stopped`, the page's timers wait for `clock.run_for`. `script` runs
-        before all others.
+        Where the clock is `stopped`, the page's timers wait for `clock.run_for`. Without `prose`,
+        figures and stages are all that is laid out. `script` runs before all others.
         """
         context = self.browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=theme, **options
@@ -148,6 +150,8 @@ class Reader:
             page.clock.pause_at(1)
         watch(page, self.troubles)
         page.add_init_script(NOTE_VIOLATIONS + script)
+        if not prose:
+            page.add_init_script(LEAVE_OUT_PROSE)
         self.load(page, name, stopped=stopped)
         return page
 
@@ -188,8 +192,8 @@ def open_page(reader: Reader) -> Callable[..., Page]:
 def open_stage(open_page):
     """Open the page of a stage and return (tab, its frame)."""
 
-    def open_one(name, **options):
-        tab = open_page(PLACES[name], **options)
+    def open_one(name, *, prose=False, **options):
+        tab = open_page(PLACES[name], prose=prose, **options)
         frame = tab.locator(f"#{name}")
         frame.scroll_into_view_if_needed()
         return tab, frame
@@ -213,10 +217,10 @@ def set_stage(_kept):
     """
     reader, pages = _kept
 
-    def set_one(name, said="", **options):
-        key = (PLACES[name], *options.items())
+    def set_one(name, said="", *, prose=False, **options):
+        key = (PLACES[name], prose, *options.items())
         if key not in pages:
-            pages[key] = reader.open(PLACES[name], **options)
+            pages[key] = reader.open(PLACES[name], prose=prose, **options)
         tab, frame = pages[key], pages[key].locator(f"#{name}")
         tab.evaluate(SET_BACK, f"#{name}:{said}")
         frame.scroll_into_view_if_needed()

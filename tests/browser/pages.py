@@ -37,9 +37,14 @@ ADD_SHEET = """(text) => {
     sheet.replaceSync(text);
     document.adoptedStyleSheets.push(sheet);
 }"""
-# Each press lays out the page, and formulas are most of one.
-WITHOUT_PROSE = """.bd-article section > :not(section, :has(figure.explorable, [data-stage]),
-    figure.explorable, [data-stage]) { display: none !important }"""
+# Each press lays out the page, and formulas are most of one. What is far away is laid out too.
+LEAVE_OUT_PROSE = """(() => {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(`.bd-article section > :not(section, :has(figure.explorable, [data-stage]),
+        figure.explorable, [data-stage], [data-stage] *) { display: none !important }
+        .bd-article section > * { content-visibility: visible !important }`);
+    document.adoptedStyleSheets.push(sheet);
+})()"""
 OUTSIDE = """() => [...document.querySelectorAll(".figure-choice")]
     .filter((one) => one.getBoundingClientRect().right > innerWidth)
     .map((one) => one.textContent)"""
@@ -150,8 +155,9 @@ def assert_whole_before_a_touch(tab: Page, page: str, theme: str) -> None:
 
 
 def leave_out_prose(tab: Page) -> None:
-    """Figures and stages stay, for what is pressed in them alone."""
-    tab.evaluate(ADD_SHEET, WITHOUT_PROSE)
+    """Figures and stages stay, here and in what this tab loads next."""
+    tab.add_init_script(LEAVE_OUT_PROSE)
+    tab.evaluate(LEAVE_OUT_PROSE)
 
 
 def assert_fits_with_a_readers_spacing(tab: Page) -> None:

@@ -55,7 +55,7 @@ def measured(open_page):
 
     def open_one(said, before=""):
         script = STANDS_IN % json.dumps(said) + before
-        tab = open_page("book/three-modes.html", script=script)
+        tab = open_page("book/three-modes.html", prose=False, script=script)
         frame = tab.locator("#browser-speed")
         frame.scroll_into_view_if_needed()
         frame.get_by_role("button", name="Measure this browser").click()
@@ -153,7 +153,7 @@ def test_a_browser_that_keeps_nothing_shows_its_times_all_the_same(measured):
 
 
 def test_what_another_page_kept_is_not_drawn(open_page):
-    tab = open_page("book/three-modes.html")
+    tab = open_page("book/three-modes.html", prose=False)
     key = re.search(r'KEY = "([^"]+)"', STORE.read_text("utf-8"))[1]
     frame = tab.locator("#browser-speed")
     for kept in ("{", "7", '[{"mode": "chunked"}]', '[{"mode": "<b>"}]'):

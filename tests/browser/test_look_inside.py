@@ -117,7 +117,8 @@ def test_words_heads_and_pages_are_reached_by_keys_and_kept_in_the_address(opene
     expect(tab).to_have_url(re.compile("#look-inside:page=1&head=7.7&confined=head&word=201"))
     said = line(frame)
     assert "loading" not in said
-    again = open_page(f"{PAGE}#{tab.url.partition('#')[2]}").locator("#look-inside")
+    address = f"{PAGE}#{tab.url.partition('#')[2]}"
+    again = open_page(address, prose=False).locator("#look-inside")
     expect(again.locator("[role=status]")).to_have_text(said)
 
 

@@ -93,7 +93,7 @@ def test_trained_keys_are_loaded_when_they_are_asked_for(open_page):
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (375, 812)])
 def test_keys_bars_answers_and_sliders_stand_in_one_viewport(open_page, width, height):
-    frame = open_page(PAGE, width=width, height=height).locator("#memory")
+    frame = open_page(PAGE, prose=False, width=width, height=height).locator("#memory")
     parts = [frame.get_by_role("slider", name=name) for name in ("Pairs", "Width d", "Decay γ")]
     parts += [frame.get_by_role("radio", name=name) for name in ("positive", "trained")]
     parts += [frame.get_by_role("button", name="Step"), frame.locator("[role=status]")]
@@ -115,7 +115,7 @@ def test_without_a_normaliser_nothing_is_called_a_share_of_the_weight(set_stage)
 
 
 def test_a_key_is_asked_for_by_keyboard(open_page):
-    tab = open_page(f"{PAGE}#memory:pairs=3", reduced_motion="reduce")
+    tab = open_page(f"{PAGE}#memory:pairs=3", prose=False, reduced_motion="reduce")
     frame = tab.locator("#memory")
     frame.locator(".stage-more summary").click()
     frame.get_by_role("button", name="Back").click()

@@ -125,7 +125,7 @@ def test_the_words_unfold_the_figure_that_they_set(open_page):
 
 @pytest.mark.parametrize("by", ["pointer", "keys"])
 def test_ratios_are_drawn_before_they_are_shown(open_stage, by):
-    tab, frame = open_stage("ratios", reduced_motion="reduce")
+    tab, frame = open_stage("ratios", prose=True, reduced_motion="reduce")
     table = tab.locator(".cell table")
     expect(table).to_be_hidden()
     if by == "pointer":

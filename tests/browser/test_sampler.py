@@ -54,7 +54,7 @@ def trained(kind):
 def test_the_page_writes_what_the_package_writes(open_page):
     words = "It was a bright"
     said = f"temperature=0&prompt={quote(words)}"
-    frame = open_page(f"book/sampling.html#sampler:{said}").locator("#sampler")
+    frame = open_page(f"book/sampling.html#sampler:{said}", prose=False).locator("#sampler")
     expect(frame.get_by_role("slider", name="Temperature")).to_be_visible()  # a link has set it
     assert texts(frame) == [words] * 3
     for n in range(6):
@@ -99,7 +99,8 @@ def test_words_of_the_reader_start_all_and_stay_in_the_address(open_stage, open_
     press(frame, "Start over")
     assert texts(frame) == [words] * 3 and letters(frame) == [len(words.encode())] * 3
     expect(tab).to_have_url(re.compile("#sampler:prompt="))
-    again = open_page(f"book/sampling.html#{tab.url.partition('#')[2]}").locator("#sampler")
+    address = f"book/sampling.html#{tab.url.partition('#')[2]}"
+    again = open_page(address, prose=False).locator("#sampler")
     assert texts(again) == [words] * 3
 
 
@@ -158,7 +159,7 @@ def test_a_million_letters_are_one_press_away_in_the_first_view(open_stage):
 
 
 def test_a_link_teleports_and_loads_nothing(open_page):
-    tab = open_page("book/sampling.html#sampler:letter=1000000")
+    tab = open_page("book/sampling.html#sampler:letter=1000000", prose=False)
     frame = tab.locator("#sampler")
     assert "read 1,000,000 letters" in line(frame)
     assert texts(frame)[2].endswith("for one mom") and not tab.evaluate("window.BookFiles")

@@ -139,7 +139,7 @@ def test_state_and_sum_give_one_output(set_stage, step):
 
 
 def test_a_title_sorts_its_column_and_numbers_are_numbers(set_stage):
-    tab, _ = set_stage("recurrence")  # of the same page
+    tab, _ = set_stage("recurrence", prose=True)  # of the same page
     table = tab.locator("table", has_text="selective copying")
     title = table.get_by_role("button", name="overwriting")
     column = "rows => rows.map((row) => row.cells[9].textContent.trim())"

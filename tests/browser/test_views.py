@@ -137,7 +137,7 @@ def test_a_note_that_comes_into_the_margin_takes_the_place_and_not_the_figure(op
 
 
 def test_the_mark_on_a_figure_goes_by_itself(set_stage):
-    tab, target = set_stage("roofline")
+    tab, target = set_stage("roofline", prose=True)
     target.evaluate(REMEMBER_TOLD)
     for motion in ("no-preference", "reduce"):
         tab.emulate_media(reduced_motion=motion)
@@ -162,7 +162,7 @@ def test_a_second_press_undoes_what_the_reader_has_changed_since(open_page):
 
 
 def test_what_a_link_does_not_name_is_as_it_was_at_first(set_stage):
-    tab, _ = set_stage("roofline")
+    tab, _ = set_stage("roofline", prose=True)
     tab.locator(LAUNCHES).click()
     expect(tab.locator("#roofline-step")).to_have_value("3")
     tab.locator(SHORTER).click()
@@ -176,7 +176,7 @@ def test_what_a_link_does_not_name_is_as_it_was_at_first(set_stage):
 
 
 def test_a_link_is_heard_and_leaves_its_words_alone(set_stage):
-    tab, _ = set_stage("roofline")
+    tab, _ = set_stage("roofline", prose=True)
     link = tab.locator(SHORTER)
     link.press("Enter")
     expect(tab.get_by_text("The figure shows: shorter text")).to_be_attached()
