@@ -11,9 +11,9 @@ novels. In half of the texts a passage comes again. The arms differ in feature m
 state and decay. `hedgehog-F` has F learned features, so 4 F (64 + 1) bytes of state a head.
 `taylor-2` has 2,145 fixed ones and `power-2` 2,080. `fades-N` is hedgehog-128 with a decay that
 halves the state in N tokens. `delta` is a delta rule with a state of 64 x 64 numbers a head, which
-a learned gate mixes with the window. At the end passages are measured at several distances, and
-lists of 1 to 64 names and numbers. The run `softmax` measures the teacher. The learning rate is not
-tuned.
+a learned gate mixes with the window; `delta-adds` is the same without its erasing. At the end
+passages are measured at several distances, and lists of 1 to 64 names and numbers. The run
+`softmax` measures the teacher. The learning rate is not tuned.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SMOKE = {
     **distilled_runs.SMOKE,
     "order": "counted",
     "heads": 3,
-    "arms": ["window", "hedgehog-4", "fades-64", "delta"],
+    "arms": ["window", "hedgehog-4", "fades-64", "delta", "delta-adds"],
     "feature_tokens": 400,
     "tokens": 400,
     "asked": [["passages", 80, 1]],
@@ -73,6 +73,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         ("first-8-taylor", {"arms": ["taylor-2"]}),
         ("first-8-fades", {"arms": ["fades-256", "fades-64"]}),
         ("first-8-delta", {"arms": ["delta"]}),
+        ("first-8-delta-adds", {"arms": ["delta-adds"]}),
         ("first-8-fixed", {"arms": ["elu_plus_one-64", "power-2"]}),
         ("first-16", {"heads": 16}),
         *((f"first-8-seed{seed}", {"seed": seed}) for seed in (1, 2)),
@@ -89,7 +90,7 @@ def kind_of(arm: str, heads: int) -> dict[str, Any]:
     if name in ("window", "softmax"):
         return WINDOW
     if name == "delta":
-        return {"kind": "window-delta", **NEAR}
+        return {"kind": "window-delta", **NEAR, "erase": number != "adds"}
     state = {"kind": "window-state", **NEAR}
     if name == "fades":
         fading = {"feature_map": "hedgehog", "features": 128}

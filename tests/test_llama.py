@@ -23,7 +23,10 @@ ATTENTIONS = {
     "window": {"all": {"kind": "window", **NEAR}},
     "linear": {"all": {"kind": "linear"}},
     "window-state": {"all": {"kind": "window-state", "feature_map": "taylor", **NEAR}},
-    "window-delta": {"all": {"kind": "window-delta", **NEAR}},
+    "window-delta": {
+        "all": {"kind": "window-delta", **NEAR},
+        "1": {"kind": "window-delta", **NEAR, "erase": False},
+    },
     "a layer": {"1": {"kind": "linear", "log_decay": [-0.1] * 6}},
     "a head": {"0.5": {"kind": "window", **NEAR}},
     "each its own": {

@@ -12,7 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..attention.api import LinearState, linear_attention
 from ..attention.call import without_autocast
+from ..checks import boolean
 from .delta import delta_rule
 from .window_state import WindowAndFar, WindowState
 
@@ -21,6 +23,7 @@ class WindowDeltaMix(WindowAndFar):
     """A `Mix`: softmax attention to the last and the first tokens, a delta rule for those between.
 
     window, first: as for `WindowAttention`; window may be 0.
+    erase: erase the old value of a token's key before the token writes; else its value is added.
 
     The state's keys and queries are W k and W q at length 1, with a W for k and one for q. The
     write strength is beta = sigmoid(w·k + b). The output is (1 - g) of softmax's and g of the
@@ -34,9 +37,12 @@ class WindowDeltaMix(WindowAndFar):
         *,
         window: int = 64,
         first: int = 1,
+        erase: bool = True,
         groups: Sequence[int] | None = None,
     ) -> None:
         super().__init__(n_heads, head_width, window=window, first=first, groups=groups)
+        boolean("erase", erase)
+        self.erase = erase
         self.W = nn.Parameter(torch.eye(head_width).repeat(2, n_heads, 1, 1))
         self.write, self.read = (nn.Parameter(torch.zeros(n_heads, head_width)) for _ in range(2))
         self.write_bias = nn.Parameter(torch.zeros(n_heads))
@@ -61,7 +67,19 @@ class WindowDeltaMix(WindowAndFar):
                 for x, w in zip((q, k), W, strict=True)
             )
             S = S.expand(len(q), -1, -1, -1)
-            o, S = delta_rule(unit_q, unit_k, v, beta, torch.zeros_like(beta), S)
+            if self.erase:
+                o, S = delta_rule(unit_q, unit_k, v, beta, torch.zeros_like(beta), S)
+            else:
+                o, (S, _) = linear_attention(
+                    unit_q,
+                    unit_k,
+                    beta.unsqueeze(-1) * v,
+                    mode=mode,
+                    normalize=False,
+                    scale=1.0,
+                    initial_state=LinearState(S, S[..., -1]),
+                    return_state=True,
+                )
         return S, o, gate
 
     def _joined(self, o: Tensor, total: Tensor, far_o: Tensor, far_total: Tensor) -> Tensor:

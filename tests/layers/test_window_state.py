@@ -55,9 +55,11 @@ def test_every_token_has_one_weight(B, T, window, first, feature_map, log_decay)
 
 
 @examples(40)
-@given(T=st.integers(1, 90), window=st.integers(0, 40), first=st.integers(0, 5))
-def test_a_delta_rule_reads_what_the_window_has_lost(T, window, first):
-    one = mix(WindowDeltaMix, window=window, first=first)
+@given(
+    T=st.integers(1, 90), window=st.integers(0, 40), first=st.integers(0, 5), erase=st.booleans()
+)
+def test_a_delta_rule_reads_what_the_window_has_lost(T, window, first, erase):
+    one = mix(WindowDeltaMix, window=window, first=first, erase=erase)
     q, k, v = (x[0] for x in qkv(1, T))
     unit_q, unit_k = (
         F.normalize(torch.einsum("thk,hfk->thf", x, w), dim=-1)
@@ -69,7 +71,7 @@ def test_a_delta_rule_reads_what_the_window_has_lost(T, window, first):
     for i in range(T):
         left, near = i - window, [j for j in range(i + 1) if j < first or i - j < window]
         if left >= first:
-            missed = v[left] - torch.einsum("hkv,hk->hv", S, unit_k[left])
+            missed = v[left] - erase * torch.einsum("hkv,hk->hv", S, unit_k[left])
             S = S + torch.einsum("hk,hv->hkv", beta[left, :, None] * unit_k[left], missed)
         scores = torch.einsum("hk,jhk->hj", q[i], k[near]) * K**-0.5
         o = torch.einsum("hj,jhv->hv", scores.softmax(-1), v[near])
