@@ -141,6 +141,25 @@ def largest() -> tuple[float, float, float]:
     return ratios(points, **deepest(points))
 
 
+def order_costs() -> dict[float, list[float]]:
+    """{MiB of weights: by width and length, time of time-major over the same work by layers}."""
+    points, found = _whole(measured(have("rnn_orders"))), {}
+    for row in points:
+        if row["order"] == ORDERS[0]:
+            cost = ratios(points, **{key: row[key] for key in SHAPE})[1]
+            found.setdefault(row["weights"] / 2**20, []).append(cost)
+    return found
+
+
+def step() -> tuple[float, float]:
+    """Between how many MiB the order begins to cost a quarter. Raises NotMeasuredError."""
+    costs = order_costs()
+    small = [size for size, ratios in costs.items() if max(ratios) < 1.25]
+    large = [size for size, ratios in costs.items() if min(ratios) >= 1.25]
+    need(small and large, "rnn_orders: no step in the weights")
+    return max(small), min(large)
+
+
 def numbers(layers: int = 12, length: int = 1024) -> dict[str, str]:
     """Sequential ticks at full parallelism, by formula; and measured numbers."""
 
@@ -156,4 +175,6 @@ def numbers(layers: int = 12, length: int = 1024) -> dict[str, str]:
         rnn_total=lambda: times(largest()[0]),
         rnn_order=lambda: times(largest()[1]),
         rnn_together=lambda: times(largest()[2]),
+        rnn_fits=lambda: f"{step()[0]:.0f}",
+        rnn_spills=lambda: f"{step()[1]:.0f}",
     )

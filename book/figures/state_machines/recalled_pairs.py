@@ -29,14 +29,15 @@ def figure_of(recalled: Callable[[int, int, str], float], id: str = "recall") ->
     return Explorable(
         id=id,
         caption=(
-            "**Random signed keys hold at least as many pairs as they have features. Positive ones "
-            "blur after a few.** Share of stored pairs whose answer is nearest to its own value. "
-            f"A KV cache keeps all of them, and grows. Keys of length one, means of {DRAWS} draws."
+            "**Random signed keys hold about as many pairs as they have features. Keys under "
+            "elu + 1 blur after a few.** Share of stored pairs whose answer is nearest to its own "
+            "value. A KV cache keeps all of them, and grows. Keys of length one, means of "
+            f"{DRAWS} draws."
         ),
         alt=(
             "Share of values recalled against the number of pairs stored. Lines of signed keys "
-            "stay at 100 percent and fall the later the wider the keys are. Lines of positive "
-            "keys fall together after two to four pairs."
+            "stay at 100 percent and fall the later the wider the keys are. Lines of keys under "
+            "elu + 1 fall together after two to four pairs."
         ),
         series=[
             Series(
@@ -63,8 +64,9 @@ def figure_of(recalled: Callable[[int, int, str], float], id: str = "recall") ->
 
 
 def of_computed(shares: dict[str, float]) -> dict[str, str]:
-    """Numbers from computed shares of as many pairs as features, by the sign of keys."""
+    """Numbers from computed shares of as many pairs as features, by the map of the keys."""
     return {
         "recall_signed": f"{shares['signed']:.0%}",
         "recall_positive": f"{shares['elu + 1']:.0%}",
+        "recall_exp": f"{shares['exp(2x)']:.0%}",
     }
