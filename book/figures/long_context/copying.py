@@ -39,9 +39,10 @@ NOVELS, RARE = "cache-novels", "cache-planted"
 TWICE = [  # at twice the race's rate
     f"{kept}-often-rate0.004" for kept in ("sum", "gate", "delta", "ungated-delta")
 ]
+STATE_TWICE = "window-and-sum-often-rate0.004"
 SLOW = "gate-slow", "delta-slow"  # gates that begin slow
 NEAREST, BACK = 64, (64, 256, 1024, 4096)
-GLUED = ("unshifted", "taylor-4", "taylor-2", "exp", "linear")
+GLUED = ("unshifted", "taylor-4", "taylor-2", "exp", "linear", "window-state")
 LEARNT = 300  # updates after which softmax copies
 
 
@@ -93,15 +94,25 @@ def gain(name: str, distance: int, update: int | None = None) -> Pairs:
     return compare([fmean(gains) for gains in places.values()])
 
 
-def by_seed(name: str) -> dict[int, float]:
-    """Mean gain of each seed at the nearest after the shortest runs. Raises NotMeasuredError."""
-    update = runs_of(name)[0]["config"]["updates"]
+def by_seed(name: str, update: int | None = None) -> dict[int, float]:
+    """Mean gain of each seed at the nearest. Raises NotMeasuredError.
+
+    update: after how many; by default all of the shortest runs.
+    """
+    if update is None:
+        update = runs_of(name)[0]["config"]["updates"]
     return {
         run["config"]["seed"]: fmean(
             row["gain"] for row in rows(run, "again", update=update, distance=NEAREST)
         )
         for run in seeds_of(name, update)
     }
+
+
+def each_seed(name: str, update: int | None = None) -> str:
+    """`by_seed`, as in "0.04 and 0.17"; of one seed, "0.04 (one seed)"."""
+    gains = [f"{round(one, 2) + 0:.2f}" for one in by_seed(name, update).values()]
+    return listed(gains) if len(gains) > 1 else f"{gains[0]} (one seed)"
 
 
 def loss(name: str, distance: int, update: int) -> float:
@@ -190,8 +201,10 @@ def table() -> Table | Missing:
         for update in ends:
             gains = [gain(model, back, update).mean for back in BACK]
             name = named(model) if update == ends[0] else f"{named(model)}, {update:,} updates"
-            cells.append([name, f"{kept(model):,}", *(f"{round(x, 2) + 0:.2f}" for x in gains)])
-    return Table(["", "numbers kept", *(f"{back:,} back" for back in BACK)], cells)
+            numbers = (*gains, loss(model, NEAREST, update))
+            cells.append([name, f"{kept(model):,}", *(f"{round(x, 2) + 0:.2f}" for x in numbers)])
+    titles = ["", "numbers kept", *(f"{back:,} back" for back in BACK), "the copy costs"]
+    return Table(titles, cells)
 
 
 def kept(model: str) -> int:
@@ -227,35 +240,32 @@ def numbers() -> dict[str, str]:
         return asked("linear")[asked("linear").index(learnt("linear", 0.3)) - 1]
 
     functions: dict[str, Callable[[], str]] = {
-        f"copying_{model.replace('-', '_')}_64": lambda model=model: gain(model, NEAREST).spread(2)
+        f"copying_{model.replace('-', '_')}_64": lambda model=model: each_seed(model)
         for model in GLUED
     }
     functions |= {
-        f"copying_{model.replace('-', '_')}_longer": lambda model=model: gain(
-            model, NEAREST, longest()
-        ).spread(2)
-        for model in ("softmax", "taylor-2", "taylor-4", "exp", "gated", "gated-delta", "linear")
+        f"copying_{model.replace('-', '_')}_longer": lambda model=model: each_seed(model, longest())
+        for model in ("gated", "gated-delta", "linear")
     }
     return in_words(
         copying_updates=lambda: f"{config()['updates']:,}",
         copying_longest=lambda: f"{longest():,}",
         copying_late=lambda: f"{late():,}",
-        copying_linear_late=lambda: gain("linear", NEAREST, late()).spread(2),
+        copying_linear_late=lambda: each_seed("linear", late()),
         copying_context=lambda: f"{config()['context']:,}",
         copying_bytes=lambda: f"{megabytes():.1f}",
         copying_nearest=lambda: f"{config()['returns']['nearest']}",
         copying_farthest=lambda: f"{config()['returns']['farthest']}",
         copying_unlearnt=lambda: f"{LEARNT - 100}",
         copying_learnt=lambda: f"{LEARNT}",
-        copying_before=lambda: gain("softmax", NEAREST, LEARNT - 100).spread(2),
-        copying_after=lambda: gain("softmax", NEAREST, LEARNT).spread(2),
-        copying_loss=lambda: f"{loss('softmax', NEAREST, config()['updates']):.2f}",
-        copying_loss_longer=lambda: f"{loss('softmax', NEAREST, longest()):.2f}",
-        copying_novels=lambda: gain(NOVELS, NEAREST).spread(2),
+        copying_before=lambda: each_seed("softmax", LEARNT - 100),
+        copying_after=lambda: each_seed("softmax", LEARNT),
+        copying_novels=lambda: each_seed(NOVELS),
+        copying_window_state_twice=lambda: each_seed(STATE_TWICE),
         copying_twice=lambda: f"{highest(TWICE):.2f}",
         copying_slow=lambda: f"{highest(SLOW):.2f}",
         copying_slower=lambda: f"{config(SLOW[0])['slower']}",
         copying_rare_updates=lambda: f"{config(RARE)['updates']:,}",
-        copying_rare_softmax=lambda: gain(RARE, NEAREST).spread(),
+        copying_rare_softmax=lambda: each_seed(RARE),
         **functions,
     )

@@ -41,7 +41,7 @@ RANGES = (
     *(("fades", "noise", at) for at in (16, 1024)),
     *(("gated", "noise", at) for at in (16, 1024, 16384)),
     *((model, "noise", at) for model in ("delta", "gated-delta") for at in (1024, 16384)),
-    *(("softmax", "pairs", at) for at in (16, 4096)),
+    *(("softmax", "pairs", at) for at in (256, 4096)),
 )  # fmt: skip
 
 
@@ -187,6 +187,7 @@ def numbers() -> dict[str, str]:
     return in_words(
         **functions,
         again_apart=lambda: f"{100 * apart():.0f}",
+        again_questions=lambda: need(answers(_first()), f"{EXPERIMENT}: no {TASK}")[0]["questions"],
         again_width=lambda: _first()["config"]["d_model"] // _first()["config"]["n_head"],
         again_half_life=lambda: f"{_half_life():.0f}",
         again_pairs=lambda: str(_pairs()),

@@ -23,6 +23,9 @@ from ..lib.records import (
 from ..lib.seed_error import with_seeds
 from ..lib.tables import Missing, Table
 
+# The longest context of a training, and the first position whose far past it saw in training.
+LONG, BEYOND = max(race.CONTEXTS), 4097
+
 
 def runs_of(attention: str, context: int) -> list[Record]:
     """Runs in which each seed of a model read the novels. Raises NotMeasuredError."""
@@ -138,12 +141,13 @@ def both_there(context: int) -> tuple[dict[str, float], dict[str, float]]:
     raise NotMeasuredError(f"whole_novels: linear of {context} was not read so far")
 
 
-def apart(context: int) -> Pairs:
-    """Linear attention's cost minus softmax's at softmax's last bytes, a pair for each novel.
+def apart(context: int, first: int | None = None) -> Pairs:
+    """Linear attention's cost minus softmax's on the same bytes, a pair for each novel.
 
-    Both models of a pair have one seed and read the same bytes. Raises NotMeasuredError.
+    first: the first position of a doubling; by default that of softmax's last bytes. Both models
+    of a pair have one seed. Raises NotMeasuredError.
     """
-    first = last_read("softmax", context)["first"]
+    first = first or last_read("softmax", context)["first"]
     costs: dict[str, dict[tuple[int, int], float]] = {}
     for attention in ("linear", "softmax"):
         costs[attention] = {
@@ -155,6 +159,21 @@ def apart(context: int) -> Pairs:
     seeds = {seed for seed, _ in linear} & {seed for seed, _ in softmax}
     novels = sorted({novel for _, novel in softmax})
     return compare([fmean(linear[s, n] - softmax[s, n] for s in seeds) for n in novels if seeds])
+
+
+def differences() -> list[Pairs]:
+    """`apart` of every context at every doubling that both read. Raises NotMeasuredError."""
+    return [
+        apart(context, point["first"])
+        for context in race.CONTEXTS
+        for point in by_doubling(runs_of("softmax", context))
+    ]
+
+
+def doubling(attention: str, context: int, first: int) -> dict[str, float]:
+    """The row of `by_doubling` that begins at a position. Raises NotMeasuredError."""
+    points = {point["first"]: point for point in by_doubling(runs_of(attention, context))}
+    return need(points.get(first), f"whole_novels: no {attention} of {context} at {first}")
 
 
 def at_the_end(context: int) -> tuple[dict[str, float], ...]:
@@ -221,6 +240,12 @@ def numbers() -> dict[str, str]:
         novels_cost=lambda: cost("linear"),
         novels_loss=lambda: f"{last_read('linear', race.MAIN)['loss']:.2f}",
         novels_apart=lambda: _in_thousandths(apart(race.MAIN)),
+        novels_differences=lambda: counted(len(differences())),
+        novels_trained=lambda: f"{LONG:,}",
+        novels_beyond=lambda: f"{BEYOND:,} to {doubling('linear', LONG, BEYOND)['last']:,}",
+        novels_linear_gains=lambda: _plain(doubling("linear", LONG, BEYOND)),
+        novels_softmax_gains=lambda: _plain(doubling("softmax", LONG, BEYOND)),
+        novels_gains_apart=lambda: _in_thousandths(apart(LONG, BEYOND)),
         novels_within=lambda: "{} of {}".format(*map(counted, within())),
         novels_count=lambda: counted(len({
             one["novel"] for one in rows(runs_of("linear", race.MAIN)[0], "positions")

@@ -14,5 +14,5 @@ def test_both_signs_are_drawn_and_said():
     assert {keys for _, keys in found} == set(recalled_pairs.KEYS)
     for K in recalled_pairs.FEATURES:
         assert (found[f"K = {K}", "signed"][K], found[f"K = {K}", "elu + 1"][K]) == (100, 0)
-    said = recalled_pairs.of_computed({"signed": 0.998, "elu + 1": 0.041})
-    assert said == {"recall_signed": "100%", "recall_positive": "4%"}
+    said = recalled_pairs.of_computed({"signed": 0.998, "elu + 1": 0.041, "exp(2x)": 0.5})
+    assert said == {"recall_signed": "100%", "recall_positive": "4%", "recall_exp": "50%"}
