@@ -12,7 +12,7 @@ from ..figures.index.race_numbers import (
     over_seeds,
 )
 from ..figures.lib.pairs import Pairs, compare
-from ..figures.lib.records import have, losses_by_update
+from ..figures.lib.records import have
 from ..figures.three_modes import block_speed
 from ..figures.training import (
     long_race,
@@ -63,7 +63,7 @@ def leave(*remedies: str) -> bool:
 def minutes(context: int, level: float) -> dict[str, float]:
     """Minutes of each model to a loss, without models that do not reach it."""
     times = {
-        name: race.minutes_to(name, context, level) for name in (*race.PAIR, NEAR, CONVOLUTION)
+        name: race.minutes_to(name, context, level) for name in (*race_tables.BY_LEVEL, CONVOLUTION)
     }
     return {name: spent for name, spent in times.items() if spent} if all(times.values()) else {}
 
@@ -79,14 +79,16 @@ def heads_of_elu(first: int, other: int) -> Pairs:
 
 
 VERDICTS = {
-    "With a fading head we see no difference per update: linear attention ends": lambda: (
+    "With a fading head we see no difference per update at this size: linear attention": lambda: (
         over_seeds(LINEAR_BEHIND).mean < 0 and is_undecided(over_seeds(LINEAR_BEHIND))
     ),
     "In GPT-2's own recipe (a table of positions, no fading, half the rate)": lambda: is_above(
         lower("all terms: softmax")
     ),
-    "Per minute linear attention is ahead at every context": lambda: every(
-        linear < softmax - 0.02 for _, softmax, linear in map(race.in_the_same_time, race.CONTEXTS)
+    "is ahead at every context, of softmax in a window of 128 bytes too": lambda: every(
+        linear < softmax - 0.02
+        for context, other in product(race.CONTEXTS, ("softmax", "window"))
+        for _, softmax, linear in [race.in_the_same_time(context, other)]
     ),
     "A second near-sighted head in place of the far-sighted one lowers the loss": lambda: is_above(
         far_costs()
@@ -98,8 +100,8 @@ VERDICTS = {
     "From linear attention we see no difference": lambda: is_undecided(
         over_seeds(("window", "linear"))
     ),
-    "Its updates take longer than those of linear attention, at every context": lambda: every(
-        race.seconds("window", n) > race.seconds("linear", n) for n in race.CONTEXTS
+    "as long as those of linear attention, at every context": lambda: every(
+        1.4 < found < 1.8 for found in race_tables.window_times()
     ),
     "It ends below every attention at every context": lambda: min(convolution_leads()) > 0.03,
     "in one of three seeds softmax ends lower": lambda: (
@@ -108,9 +110,9 @@ VERDICTS = {
     "nats lower in the mean over contexts; the interval includes zero": lambda: is_undecided(
         over_seeds(("softmax, near only", NEAR))
     ),
-    "Of these three the near-sighted model needs the fewest minutes. The convolution needs fewer "
+    "Of these four the near-sighted model needs the fewest minutes. The convolution needs fewer "
     "still, at every context": lambda: every(
-        found[CONVOLUTION] < found[NEAR] < min(found[name] for name in race.PAIR)
+        found[CONVOLUTION] < found[NEAR] < min(found[name] for name in race_tables.BY_LEVEL[:3])
         for found in starmap(minutes, product(race.CONTEXTS, LEVELS))
         if found
     ),
@@ -149,7 +151,7 @@ VERDICTS = {
     "The first runs of this book used GPT-2 unchanged": lambda: (
         have("loss_curves") == loss_curves.text_runs()
     ),
-    "On the plateau a model is within 0.01 nats of one without attention": lambda: every(
+    "a model is, in the mean over seeds, within 0.01 nats of one without attention": lambda: every(
         abs(end(remedy, name) - end("none", "none")) < 0.01
         for remedy in ("as it was", "no positions")
         for name in ATTENTION
@@ -182,10 +184,16 @@ VERDICTS = {
         end("fades in 64", "linear") < ngram_baseline.loss(2) - 0.01
     ),
     "The far-sighted head costs here as well": lambda: is_above(plateau.far_costs()),
-    "They end softmax's plateau, but not linear attention's": lambda: (
-        leaves("rotation", "softmax") is not None and leaves("rotation", "linear") is None
+    "They end softmax's plateau, but not linear attention's. By then softmax with them": lambda: (
+        leaves("rotation", "softmax") is not None
+        and leaves("rotation", "linear") is None
+        and plateau.rotary_saves().mean > (plateau.rotary_saves().half or 1)
+        and plateau.rotary_saves().of() == "3 of 3"
     ),
-    "Both models leave. But the shift alone, without attention, ends lower": lambda: (
+    "Both models leave, and softmax ends": lambda: (
+        is_above(plateau.apart("token shift")) and plateau.apart("token shift").of() == "3 of 3"
+    ),
+    "But the shift alone, without attention, ends lower": lambda: (
         leave("token shift") and leaves("shift alone", "none") is not None
     ),
     "Attention raises that loss by": lambda: every(
@@ -252,14 +260,23 @@ VERDICTS = {
         < 1
         and is_above(state_size.behind(pair("scores eight times as large")[0], Arm("Taylor 2")))
     ),
-    "The runs of 0.8M make the first 512 of the race's 2,048 updates": lambda: every(
-        scaling.sizes()[name]["0.8M"][0]["tables"]["validation"]["loss"][-1]
-        == losses_by_update(runs[0])[512]
-        for name, runs in race.by_model(1024).items()
-        if name in race.PAIR
+    "linear attention's lead grows with size": lambda: (
+        is_above(scaling.slope()) and scaling.slope().of() == "3 of 3"
     ),
-    "There the lead goes from": lambda: (
+    "(Two of the three seeds here were trained again": lambda: (
+        len(race_tables.trained_again()) == 4
+    ),
+    "These leads belong to the start of training": lambda: (
         race_tables.behind_after(512).mean < race_tables.behind_after(2048).mean < 0
+        and is_above(long_race.lead(long_race.EARLY))
+        and every(
+            is_undecided(long_race.lead(update))
+            for update in long_race.marks(long_race.of("linear"))[1:]
+        )
+    ),
+    "So a window gives most of that lead": lambda: (
+        is_above(long_race.window_saves())
+        and long_race.window_saves().mean > 0.6 * long_race.far_saves()[-1].mean
     ),
     "Taylor 4 has sharper heads than Taylor 2 and ends lower": lambda: (
         sharpest("Taylor 4") < sharpest("Taylor 2") and added("more terms: Taylor 4").mean < 0

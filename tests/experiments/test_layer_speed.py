@@ -16,9 +16,9 @@ def test_ticks_and_updates_of_every_layer(tmp_path):
     assert smoke["update-16"]["updates"]["layer"] == LAYERS
     one, many = smoke["tick-b1"]["ticks"], smoke["tick-b16"]["ticks"]
     assert places(one) == [(position, layer) for position in (1, 8) for layer in LAYERS]
-    # At position 8 seven tokens were read, and two ticks followed: 9 keys and values of width 16.
+    # At position 8 seven tokens were read, and four ticks followed, two of them timed.
     sizes = dict(zip(places(one), one["state"], strict=True))
-    assert sizes[8, "softmax"] == sizes[8, "aft-full"] == 2 * 9 * 16 * 4
+    assert sizes[8, "softmax"] == sizes[8, "aft-full"] == 2 * 11 * 16 * 4
     assert sizes[1, "linear"] == sizes[8, "linear"] == (16 * 4 + 16) * 4
     assert many["state"][0] == 16 * one["state"][0]
 

@@ -251,23 +251,23 @@ def _yardsticks(series: list[Series]) -> list[Series]:
     return lines
 
 
-def in_the_same_time(context: int) -> tuple[float, float, float]:
-    """Minutes of linear attention's updates, softmax's loss by then, and linear attention's end.
+def in_the_same_time(context: int, other: str = "softmax") -> tuple[float, float, float]:
+    """Minutes of linear attention's updates, another's loss by then, and linear attention's end.
 
-    Softmax's loss is interpolated between its validations before and after, or is its last one if
-    all of its updates are made by then. Raises NotMeasuredError.
+    The other's loss is interpolated between its validations before and after, or is its last one
+    if all of its updates are made by then. Raises NotMeasuredError.
     """
     last = end("linear", context)
     runs = by_model(context)
-    if "softmax" not in runs:
-        raise NotMeasuredError(f"race: no softmax at {context}")
+    if other not in runs:
+        raise NotMeasuredError(f"race: no {other} at {context}")
     spent = max(mean_curve(runs["linear"])) * seconds("linear", context) / 60
-    made, curve = 60 * spent / seconds("softmax", context), mean_curve(runs["softmax"])
+    made, curve = 60 * spent / seconds(other, context), mean_curve(runs[other])
     for (before, high), (after, low) in pairwise(curve.items()):
         if before <= made < after:
             return spent, high + (low - high) * (made - before) / (after - before), last
     if made < max(curve):
-        raise NotMeasuredError(f"race: softmax was not validated by then at {context}")
+        raise NotMeasuredError(f"race: {other} was not validated by then at {context}")
     return spent, curve[max(curve)], last
 
 

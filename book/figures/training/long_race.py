@@ -23,6 +23,7 @@ MODELS = {
 DISTANCES = (64, 128, 256, 512, 896)
 KEYS = {"softmax": "softmax", "linear": "linear", "window": "window", "near": "linear, near only"}
 READ = (122, 610, 2440, 4880)  # updates after which texts are shown
+EARLY, MIDDLE = 305, 2440  # updates after which the lead of the chapter's sentences is taken
 LETTERS = 64  # of such a text, at most
 
 
@@ -161,6 +162,18 @@ def far_saves() -> list[Pairs]:
     ]
 
 
+def lead(update: int) -> Pairs:
+    """By how much linear attention's loss is below softmax's, novel by novel."""
+    own, other = (by_novel(of(model))[update] for model in ("linear", "softmax"))
+    return compare([b - a for a, b in zip(own, other, strict=True)])
+
+
+def window_saves() -> Pairs:
+    """By how much the window ends below linear attention with near-sighted heads, by novel."""
+    own, near = (by_novel(of(model)) for model in ("window", "linear, near only"))
+    return compare([b - a for a, b in zip(own[max(own)], near[max(near)], strict=True)])
+
+
 def window_behind() -> Pairs:
     """By how much the window's loss ends above that of softmax, novel by novel."""
     own, other = (by_novel(of(model)) for model in ("window", "softmax"))
@@ -208,6 +221,11 @@ def numbers() -> dict[str, str]:
         long_far=lambda: far_saves()[-1].spread(),
         long_far_of=lambda: far_saves()[-1].of(),
         long_far_early=lambda: far_saves()[0].spread(),
+        long_window_saves=lambda: window_saves().spread(),
+        long_window_saves_of=lambda: window_saves().of(),
+        long_early_read=lambda: f"{megabytes(of('linear'), EARLY):.1f} MB",
+        long_lead_early=lambda: lead(EARLY).spread(),
+        long_lead_middle=lambda: lead(MIDDLE).signed(),
         long_window_behind=lambda: window_behind().spread(),
         **{f"long_{key}": lambda model=model: f"{loss(model):.3f}" for key, model in KEYS.items()},
         **{f"long_{key}_256": partial(gain, model, 256) for key, model in KEYS.items()},

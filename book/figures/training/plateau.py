@@ -200,6 +200,16 @@ def shift_costs(attention: str) -> Pairs:
     return compare((("token shift", attention), ("shift alone", "none")))
 
 
+def apart(remedy: str) -> Pairs:
+    """Linear attention's loss minus softmax's. Raises NotMeasuredError."""
+    return compare(((remedy, "linear"), (remedy, "softmax")))
+
+
+def rotary_saves() -> Pairs:
+    """Loss of softmax with a fading head minus that with rotary positions. NotMeasuredError."""
+    return compare((("fades in 4", "softmax"), ("rotation", "softmax")))
+
+
 def behind_convolution() -> Pairs:
     """Nats by which the best attention ends above a convolution of two. NotMeasuredError."""
     return compare((best_attention(), ("token before", "none")))
@@ -224,5 +234,7 @@ def numbers() -> dict[str, str]:
             f"plateau_shift_{name}": lambda name=name: shift_costs(name).spread()
             for name in ATTENTION
         },
+        plateau_rotary=lambda: rotary_saves().spread(),
+        plateau_shift_apart=lambda: apart("token shift").spread(),
         plateau_64_linear=lambda: ends_at("fades in 64", "linear"),
     )

@@ -29,11 +29,13 @@ from ..lib.pairs import Pairs, compare
 from ..lib.records import NotMeasuredError, device_name, load, losses_by_update, need
 from ..lib.seeds import mean_and_spread
 from ..lib.tables import Missing, Table
+from . import scaling
 
 LEVELS = (1.8, 1.7)  # nats a byte, beside those of letter triples
 NEAR = "linear, near only"
 LONG_RUNS = 1024  # the context at which leads are followed over 2,048 updates
 BESIDE = (NEAR, "window")  # timed beside the pair
+BY_LEVEL = ("softmax", "window", "linear", NEAR)
 
 
 def design() -> Table | Missing:
@@ -92,7 +94,7 @@ def _timed(model: str, context: int) -> str:
 
 
 def level_table() -> Table | Missing:
-    """Minutes until the mean loss reaches a level: both attentions, and a near-sighted one.
+    """Minutes until the mean loss reaches a level: both attentions, windowed, near-sighted.
 
     All are updates times the seconds of one.
     """
@@ -106,8 +108,7 @@ def level_table() -> Table | Missing:
     for context in CONTEXTS:
         try:
             minutes = [
-                [minutes_to(model, context, at) for model in (*PAIR, NEAR)]
-                for at in wanted.values()
+                [minutes_to(model, context, at) for model in BY_LEVEL] for at in wanted.values()
             ]
         except NotMeasuredError:
             continue
@@ -132,6 +133,30 @@ def same_time_table() -> Table | Missing:
         cells.append([f"{context:,}", f"{spent:.0f}", *losses])
     titles = ["context", "minutes", "softmax", "linear", "linear less softmax"]
     return Table(titles, cells, align="rrrrr") if cells else Missing("race")
+
+
+def trained_again(updates: int = 512) -> list[float]:
+    """Losses of `scaling`'s runs of the race's size less the race's own, after so many updates.
+
+    Runs that the race has lent are left out. Raises NotMeasuredError.
+    """
+    own = {
+        (name, run["config"]["seed"]): losses_by_update(run)[updates]
+        for name in PAIR
+        for run in by_model(LONG_RUNS).get(name, ())
+    }
+    again = {
+        (name, run["config"]["seed"]): losses_by_update(run).get(updates)
+        for name, by_size in scaling.sizes().items()
+        for run in by_size.get("0.8M", ())
+    }
+    apart = [loss - own[key] for key, loss in again.items() if loss and key in own]
+    return need([one for one in apart if one], "scaling: no run of the race trained again")
+
+
+def window_times() -> list[float]:
+    """Seconds of the window's update over those of linear attention's, by context."""
+    return [seconds("window", context) / seconds("linear", context) for context in CONTEXTS]
 
 
 def far_head_table() -> Table | Missing:
@@ -223,6 +248,8 @@ def numbers() -> dict[str, str]:
         trained_twice_apart=lambda: f"{max(trained_twice()):.3f}",
         far_same=lambda: counted(len(far_head_on_one_processor())),
         far_same_costs=lambda: apart(far_head_on_one_processor().values()),
+        window_times=lambda: f"{min(window_times()):.1f} to {max(window_times()):.1f}×",
+        scaling_again_apart=lambda: f"{max(map(abs, trained_again())):.3f}",
         two_bytes=lambda: f"{end(CONVOLUTION, LONG_RUNS):.3f}",
         **{f"two_bytes_after_{n}": lambda n=n: lead_after(n).spread(2) for n in (512, 2048)},
         **{f"behind_after_{n}": lambda n=n: behind_after(n).spread() for n in (512, 2048)},

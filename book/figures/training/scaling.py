@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from statistics import fmean
+from math import log10
+from statistics import fmean, linear_regression
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.axes import LOSS_OVER_SEEDS
@@ -205,6 +206,19 @@ def behind(least: float = 0) -> Pairs:
     return compare_seeds(_gaps(least))
 
 
+def slope() -> Pairs:
+    """Nats by which linear attention's lead grows with a tenfold size, fitted for each seed.
+
+    Raises NotMeasuredError.
+    """
+    sizes_ = [log10(parameters) for parameters, *_ in points("linear")]
+    gaps = need(_gaps(0), f"{EXPERIMENT}: nothing stored")
+    shared = set.intersection(*map(set, gaps))
+    need(shared and len(gaps) > 1, f"{EXPERIMENT}: no seed of several sizes")
+    leads = ([-gap[seed] for gap in gaps] for seed in sorted(shared))
+    return compare([linear_regression(sizes_, each).slope for each in leads])
+
+
 def agreeing(least: float = 0) -> str:
     """Number of pairs of runs in which linear ends lower: "12 of 12". Raises NotMeasuredError."""
     every = [gap for of_size in _gaps(least) for gap in of_size.values()]
@@ -233,6 +247,7 @@ def numbers() -> dict[str, str]:
     """Numbers for the chapter on training: size."""
     return in_words(
         scaling_sizes=lambda: counted(len(_names())),
+        scaling_slope=lambda: slope().spread(),
         scaling_all=lambda: behind().spread(),
         scaling_all_of=agreeing,
         scaling_lower=lambda: behind(LARGE).spread(),

@@ -85,6 +85,11 @@ def seeds() -> str:
     return seeds_in_words(counts)
 
 
+def updates(arm: Arm) -> int:
+    """Updates of each run. Raises NotMeasuredError."""
+    return _of(arm)[0]["config"]["updates"]
+
+
 def state(arm: Arm) -> int:
     """Bytes of a layer's state after a text as long as the context. Raises NotMeasuredError."""
     return row(_of(arm)[0], "model")["state"]

@@ -6,7 +6,7 @@ from ..lib.format import NOT_MEASURED, in_words, listed, size
 from ..lib.pairs import Pairs, compare, differences
 from ..lib.seeds import mean_and_spread
 from ..lib.tables import Missing, Table
-from .state_size import EXPERIMENT, NEAR, Arm, arms, attention, behind, end, ends, state
+from .state_size import EXPERIMENT, NEAR, Arm, arms, attention, behind, end, ends, state, updates
 
 # The suspects: the change, for the layer in question and for the one it is compared with.
 UNCHANGED = "nothing changed"
@@ -121,6 +121,7 @@ def numbers() -> dict[str, str]:
         more_heads_linear=lambda: more_heads("elu + 1").spread(),
         plain_ends=lambda: listed(f"{end(arm):.3f}" for arm in plain),
         plain_states=lambda: f"{size(state(plain[0]))} to {size(state(plain[-1]))}",
+        plain_updates=lambda: f"{updates(linear):,}",
         plain_softmax=lambda: gap("all terms: softmax").spread(),
         gap_usual=lambda: gap(UNCHANGED).spread(),
         gap_shrinks=lambda: added("half the learning rate").spread(),
