@@ -45,10 +45,10 @@ def ends(context: int) -> tuple[float, float]:
     return softmax, linear
 
 
-def same_time_gain() -> float:
+def same_time_gain(other: str = "softmax") -> float:
     """Nats by which the race's linear attention is lower when its updates are made."""
-    _, softmax, linear = race.in_the_same_time(race.MAIN)
-    return softmax - linear
+    _, loss, linear = race.in_the_same_time(race.MAIN, other)
+    return loss - linear
 
 
 def best_chunk() -> int:
@@ -85,6 +85,8 @@ def numbers() -> dict[str, str]:
             **functions,
             worse_share=lambda: percent(max(map(worse_share, CONTEXTS))),
             same_time=lambda: f"{same_time_gain():.2f}",
+            same_time_window=lambda: f"{same_time_gain('window'):.2f}",
+            layer_forward_4096=lambda: times(mode_speed.ratio_to_softmax(4096, "forward")),
             layer_65536=lambda: times(mode_speed.ratio_to_softmax(65536)),
             chunk=best_chunk,
             flops_ratio=lambda: times(attention.flops / recurrent.flops),
