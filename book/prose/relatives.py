@@ -6,12 +6,17 @@ from collections.abc import Callable
 from ..figures.lib import tasks
 from ..figures.lib.records import Record, learned, need, of_config
 from ..figures.lib.tasks import hardest
-from ..figures.relatives import family, play, recall
+from ..figures.relatives import family, play, random_codes, recall
 from ..figures.relatives.layer_speed import BATCH, LONG, SHORT, ahead, tick
 from ..figures.relatives.overwriting import TASK, change, erasing, shares
 from . import every
 
 FIXED = ("linear", "rwkv", "s6", "gated", "delta")  # layers with a state of fixed size
+# Layers whose best rates in recall the chapter names.
+COMPARED = (
+    "linear", "gated", "gla", "delta", "delta-adds", "gated-delta", "s6", "mamba", "taylor",
+    "power", "softmax",
+)  # fmt: skip
 
 
 def seconds(layer: str, batch: int, position: int) -> float:
@@ -22,6 +27,11 @@ def seconds(layer: str, batch: int, position: int) -> float:
 def recalled(model: str) -> tasks.Share:
     """Share recalled of the largest number of pairs."""
     return recall.share(model)
+
+
+def by_codes() -> float:
+    """Share that random codes recall from as many bytes."""
+    return random_codes.right_when_drawn(*recall.CASES[0])
 
 
 def stuck(model: str) -> int:
@@ -74,6 +84,15 @@ def mistaken(model: str) -> int:
 
 
 VERDICTS = {
+    "Only DeltaNet without erasing comes near them": lambda: (
+        abs(recalled("delta-adds").mean - by_codes()) < 0.03
+        and max(recalled(model).mean for model in ("delta", "gated", "linear", "gla"))
+        < by_codes() - 0.08
+    ),
+    "For GLA, S6, softmax, Taylor and power attention it is an end of the range": lambda: (
+        {model for model in COMPARED if rate("recall", model) in (0.001, 0.01)}
+        == {"gla", "s6", "softmax", "taylor", "power", "delta-adds"}
+    ),
     "Linear answers from memory, and mixes some numbers up": lambda: (
         mistaken("softmax") == 0 < mistaken("linear")
     ),
