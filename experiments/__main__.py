@@ -196,11 +196,15 @@ def _list_plan(options: argparse.Namespace) -> int:
     absent = options.device == "cuda" and not torch.cuda.is_available()
     kind = "cuda" if absent else runner.find_device(options.device).type
     description = None if absent else describe_device(torch.device(kind))
+    stored = {(path.parts[-3], path.name) for path in record.paths(options.out, partial=False)}
     for run in _planned(options, kind):
         state = "unknown"  # results are kept by the GPU's name
         if description is not None:
             state = state_of(run, options.out, description)
-        print(f"{run.priority:3d}  {state:8s}{run.experiment:20s}{run.name}{_needs(run, options)}")
+            name = record.path_of(options.out, run.experiment, description, run.name).name
+            if state == "missing" and (run.experiment, name) in stored:
+                state = "elsewhere"
+        print(f"{run.priority:3d}  {state:10s}{run.experiment:20s}{run.name}{_needs(run, options)}")
     return 0
 
 
@@ -247,7 +251,7 @@ def _run_on(team: Team, device: torch.device, options: argparse.Namespace) -> in
     given = {name: getattr(options, name) for name in ("budget", "force")}
     ended = runner.run_all(EXPERIMENTS, runs, device, options.out, corpus=corpus, **given)
     if team.leads:
-        print(f"{ended} runs stored under {options.out}")
+        print(f"{ended} {'run' if ended == 1 else 'runs'} stored under {options.out}")
     return 0
 
 

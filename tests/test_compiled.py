@@ -275,7 +275,7 @@ def test_plain_torch_runs_where_none_can_be_loaded_and_says_why(tmp_path, monkey
 
 
 def test_what_is_not_there_is_refused_in_one_line():
-    with pytest.raises(ValueError, match="LSA_CPU: expected torch, or what was built and"):
+    with pytest.raises(ValueError, match="LSA_CPU: expected torch, compiled, or of avx2"):
         compiled.open_body("sse")
     assert compiled.open_body("torch") == "LSA_CPU=torch asks for it"
 

@@ -241,9 +241,14 @@ VERDICTS = {
         < few_states.STATES[few_states.STATE][1] / few_states.STATES[few_states.DELTA][1]
         < 2.1
     ),
-    "Four times the learned features add no more": lambda: (
-        few_states.arm_brings("hedgehog-512", "gain").mean
+    "Without erasing it adds": lambda: (
+        few_states.arm_brings(few_states.ADDS, "gain").mean
+        < few_states.arm_brings(few_states.DELTA, "gain").mean - 0.03
+    ),
+    "Four or sixteen times the learned features add no more": lambda: every(
+        few_states.arm_brings(arm, "gain").mean
         < few_states.arm_brings(few_states.STATE, "gain").mean + 0.01
+        for arm in ("hedgehog-512", "hedgehog-2048")
     ),
     "keep the same shares of recall to three points": lambda: every(
         abs(far_weights.recall(name).mean / recall(first_alone(SOME)).mean - far_weights.way(name))

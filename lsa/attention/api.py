@@ -92,7 +92,8 @@ def linear_attention(
     mode: "attention", "recurrent" or "chunked". The same function at different costs.
     chunk_size: tokens in a chunk (chunked mode only; the GPU kernels choose their own).
     normalize: divide by the sum of the weights.
-    scale: multiplies the features of q; K ** -0.5 by default. It cancels when normalized.
+    scale: multiplies the features of q; K ** -0.5 by default. When normalized it cancels, but for
+        eps: for features so small that their products come near eps, set scale=1 or eps=0.
     eps: added to the normaliser; 0 or more. scale and eps must be finite in float32 (float64 for
         float64).
     initial_state: the state left by the tokens before; zeros by default.

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import wraps
-from typing import Any, Protocol
+from types import FunctionType
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -51,8 +52,10 @@ class Layer(Protocol):
 def checking_input(layer: Any) -> None:
     """Make the class of a module [B, T, D] to [B, T, D] raise ValueError for another input."""
     layer.__init__ = _keeping_width(layer.__init__)
-    if not hasattr(layer.forward, "__wrapped__"):  # else it is checked already
-        layer.forward = _checking_forward(layer.forward)
+    for name in ("forward", "weights"):
+        method = getattr(layer, name, None)
+        if method and not hasattr(method, "__wrapped__"):  # else it is checked already
+            setattr(layer, name, _checking_forward(method, f"{layer.__name__}.{name}"))
 
 
 def checking(layer: Any) -> None:
@@ -102,7 +105,7 @@ def check_batch(state: Any, x: Tensor, error: Exception) -> None:
         raise ValueError(f"x: expected the state's batch {batch}, got {len(x)}") from error
 
 
-def _checking_forward(forward: Callable) -> Callable:
+def _checking_forward(forward: Callable, name: str) -> Callable:
     @wraps(forward)
     def checked(self: Any, x: Tensor, *args: Any, **options: Any) -> Tensor:
         _check_input(x, "[B, T, D]", self.d_model)
@@ -112,6 +115,9 @@ def _checking_forward(forward: Callable) -> Callable:
             _check_kind(x, self, error)
             raise
 
+    # torch.compile counts recompilations by code object, and stops after eight.
+    made = cast("FunctionType", checked)
+    made.__code__ = made.__code__.replace(co_name=name)
     return checked
 
 

@@ -159,3 +159,16 @@ def test_collect_brings_results_home(tmp_path, capsys):
     source.with_name("bad.json").write_text("{")
     assert main(["collect", str(tmp_path / "out"), "--out", str(tmp_path / "fourth")]) == 1
     assert not list((tmp_path / "fourth").rglob("*.json"))
+
+
+def test_what_another_device_has_stored_is_elsewhere(tmp_path, capsys):
+    """The list says so, and a run makes it here."""
+    assert smoke(tmp_path, "taylor_error") == 0
+    (folder,) = (tmp_path / "out" / "taylor_error").iterdir()
+    folder.rename(folder.with_name("cpu-another-1"))
+    capsys.readouterr()
+    arguments = ["taylor_error", "--smoke", "--device", "cpu", "--out", str(tmp_path / "out")]
+    assert main(["list", *arguments]) == 0
+    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()] == ["elsewhere"]
+    assert main(["run", *arguments]) == 0
+    assert folder.is_dir()

@@ -145,6 +145,20 @@ def test_made_where_float64_is_the_default(name):
     torch.testing.assert_close(wide(x.double()).float(), layer(x), rtol=1e-4, atol=1e-4)
 
 
+def test_each_class_has_code_of_its_own_to_compile():
+    """torch.compile stops after eight recompilations of one code object, whichever the class."""
+    forwards = {layer.forward for layer in LAYERS.values()}
+    assert len({one.__code__ for one in forwards}) == len(forwards) > 8
+
+
+def test_weights_refuse_what_the_layer_refuses():
+    for name in ("softmax", "linear", "taylor", "power"):
+        layer, _ = made(name)
+        for wrong in (torch.randn(5, D), torch.randn(1, 5, D + 1), torch.randn(1, 5, D).double()):
+            with pytest.raises(ValueError, match="^x: expected "):
+                layer.weights(wrong)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["softmax", "taylor", "power"])
 def test_a_tick_compiles_whole(name):

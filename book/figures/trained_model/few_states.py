@@ -13,7 +13,8 @@ from ..lib.tables import Missing, Table
 from .measured import HERE, Mean, mean_of, measured, run_of
 
 EXPERIMENT = "replace_heads"
-STATE, WINDOW, FIXED, DELTA = "hedgehog-128", "window", "taylor-2", "delta"
+STATE, WINDOW, FIXED = "hedgehog-128", "window", "taylor-2"
+DELTA, ADDS = "delta", "delta-adds"
 WIDTH = 64  # of a head of SmolLM2
 MONOMIALS = comb(WIDTH + 2, 2)  # of degree 2 at most
 # What a table says of an arm, and the numbers in a state of it.
@@ -24,6 +25,7 @@ STATES = {
     },
     FIXED: (f"Taylor, degree 2 ({MONOMIALS:,} features)", MONOMIALS * (WIDTH + 1)),
     DELTA: ("delta rule, gated", WIDTH * WIDTH),
+    ADDS: ("the same without erasing", WIDTH * WIDTH),
 }
 DISTANCES = (128, HERE, 1024, 4096, 7936)
 PAIRS = (1, 4, 16, 64)
@@ -141,5 +143,6 @@ def numbers() -> dict[str, str]:
         few_states_more_way=lambda: percent(way(24)),
         few_states_more_state=lambda: gain(STATE, heads=24),
         few_kinds_most=lambda: arm_brings(DELTA, "gain"),
+        few_kinds_adds=lambda: arm_brings(ADDS, "gain"),
         few_fixed_features=lambda: f"{MONOMIALS:,}",
     )

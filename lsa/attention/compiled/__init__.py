@@ -57,7 +57,7 @@ def open_body(wanted: str | None) -> Library | str:
         return f"{SETTING}=torch asks for it"
     found = _load(None if wanted in (None, "", "compiled") else wanted.encode())
     if wanted and isinstance(found, str):
-        expected = "torch, or what was built and this processor has"
+        expected = "torch, compiled, or of avx2, avx512 and neon what was built and this CPU has"
         raise ValueError(f"{SETTING}: expected {expected}, got {wanted!r}: {found}")
     return found
 
