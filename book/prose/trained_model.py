@@ -237,13 +237,12 @@ VERDICTS = {
         and max(few_states.kinds(), key=lambda arm: few_states.arm_brings(arm, "gain").mean)
         == few_states.DELTA
         and few_states.arm_brings(few_states.DELTA, "gain").mean < 0.1
-        and 1.9
-        < few_states.STATES[few_states.STATE][1] / few_states.STATES[few_states.DELTA][1]
-        < 2.1
     ),
     "Without erasing it adds": lambda: (
         few_states.arm_brings(few_states.ADDS, "gain").mean
         < few_states.arm_brings(few_states.DELTA, "gain").mean - 0.03
+        and few_states.arm_loss(few_states.ADDS, few_states.FAR)
+        > few_states.arm_loss(few_states.DELTA, few_states.FAR) + 1
     ),
     "Four or sixteen times the learned features add no more": lambda: every(
         few_states.arm_brings(arm, "gain").mean

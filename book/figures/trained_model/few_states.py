@@ -27,7 +27,8 @@ STATES = {
     DELTA: ("delta rule, gated", WIDTH * WIDTH),
     ADDS: ("the same without erasing", WIDTH * WIDTH),
 }
-DISTANCES = (128, HERE, 1024, 4096, 7936)
+FAR = 4096
+DISTANCES = (128, HERE, 1024, FAR, 7936)
 PAIRS = (1, 4, 16, 64)
 
 
@@ -82,6 +83,12 @@ def arm_brings(arm: str, column: str) -> Mean:
     state = at_the_end(run, arm, column, **asked)
     window = at_the_end(control, WINDOW, column, **asked)
     return mean_of([state[text] - window[text] for text in state])
+
+
+def arm_loss(arm: str, distance: int) -> float:
+    """Mean loss of the tokens that come once, of an arm of seed 0. Raises NotMeasuredError."""
+    run = of_config(students(arm), seed=0)
+    return fmean(at_the_end(run, arm, "loss", kind="passages", distance=distance, pairs=0).values())
 
 
 def way(heads: int = 8) -> float:
@@ -144,5 +151,7 @@ def numbers() -> dict[str, str]:
         few_states_more_state=lambda: gain(STATE, heads=24),
         few_kinds_most=lambda: arm_brings(DELTA, "gain"),
         few_kinds_adds=lambda: arm_brings(ADDS, "gain"),
+        few_kinds_far_adds=lambda: f"{arm_loss(ADDS, FAR):.1f}",
+        few_kinds_far=lambda: f"{arm_loss(DELTA, FAR):.1f}",
         few_fixed_features=lambda: f"{MONOMIALS:,}",
     )
