@@ -1,9 +1,9 @@
 """Time every layer at equal width: one tick at different positions, and one step of training.
 
 Only the layers are timed, without norm, residual and MLP, which are the same for all. Calls are
-interleaved, so drift affects all layers equally. A tick is timed after its machine has read the
-text before it, the last token in the same turn: after a long cache of another layer, a first tick
-took up to twice as long. A training step is forward and backward of one sequence.
+interleaved, so drift affects all layers and positions equally. A tick is timed after its machine
+has read the text before it, the last token in the same turn: after a long cache of another layer, a
+first tick took up to twice as long. A training step is forward and backward of one sequence.
 """
 
 from __future__ import annotations
@@ -102,45 +102,47 @@ def updates(config: dict[str, Any], session: Session) -> Outcome:
 
 @torch.no_grad()
 def ticks(config: dict[str, Any], session: Session) -> Outcome:
-    """Time ticks of every layer's machine, in turns, at each position."""
+    """Time ticks of every layer's machine after each position, all in turns."""
     longest = config["positions"][-1] + 2 * config["ticks"]
     layers = _layers(config, longest, session.device)
     machines = {name: cast("Layer", layer).machine() for name, layer in layers.items()}
-    states = {name: machine.initial_state for name, machine in machines.items()}
-    read = dict.fromkeys(machines, 0)
-    tables: Tables = {}
 
     def inputs(n: int) -> Tensor:
         return torch.randn(config["batch"], n, config["d_model"], device=session.device)
 
-    for i, position in enumerate(config["positions"]):
-        last = position + 2 * config["ticks"]
-        able = [name for name in machines if (machines[name].max_length or last) >= last]
-        for name in able:
-            while read[name] < position - 1:
+    states: dict[tuple[int, str], Any] = {}
+    for i, (name, machine) in enumerate(machines.items()):
+        state, read = machine.initial_state, 0
+        for position in config["positions"]:
+            if (machine.max_length or longest) < position + 2 * config["ticks"]:
+                break
+            while read < position - 1:
                 if session.out_of_time():
-                    return Outcome(tables, complete=False)
-                n = min(BLOCK, position - 1 - read[name])
-                states[name], _ = machines[name].prefill(states[name], inputs(n))
-                read[name] += n
-        seconds: dict[str, list[float]] = {name: [] for name in able}
-        for _ in range(config["ticks"]):
-            x = inputs(1)[:, 0]
-            for name in able:
-                # Not timed: it brings weights and state back into the processor's caches.
-                states[name], _ = machines[name].step(states[name], x)
-                synchronize(session.device)
-                began = time.perf_counter()
-                states[name], _ = machines[name].step(states[name], x)
-                synchronize(session.device)
-                seconds[name].append(time.perf_counter() - began)
-                read[name] += 2
-        for name in able:
-            size = {"state": state_bytes(states[name])}
-            row = {"layer": name, "position": position, **summarize(seconds[name]).columns, **size}
-            append(tables, "ticks", row)
-        session.save(tables)
-        session.show(i + 1, len(config["positions"]), f"position {position}")
+                    return Outcome({}, complete=False)
+                n = min(BLOCK, position - 1 - read)
+                state, _ = machine.prefill(state, inputs(n))
+                read += n
+            states[position, name] = state
+        session.show(i + 1, len(machines), f"read by {name}")
+    seconds: dict[tuple[int, str], list[float]] = {turn: [] for turn in sorted(states)}
+    for _ in range(config["ticks"]):
+        x = inputs(1)[:, 0]
+        for turn, taken in seconds.items():
+            step = machines[turn[1]].step
+            # Not timed: it brings weights and state back into the processor's caches.
+            states[turn], _ = step(states[turn], x)
+            synchronize(session.device)
+            began = time.perf_counter()
+            states[turn], _ = step(states[turn], x)
+            synchronize(session.device)
+            taken.append(time.perf_counter() - began)
+    tables: Tables = {}
+    for position in config["positions"]:
+        for name in machines:
+            if taken := seconds.get((position, name)):
+                size = {"state": state_bytes(states[position, name])}
+                row = {"layer": name, "position": position, **summarize(taken).columns, **size}
+                append(tables, "ticks", row)
     return Outcome(tables)
 
 
