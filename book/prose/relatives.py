@@ -167,6 +167,11 @@ VERDICTS = {
     "never left chance with one of its seeds, whichever rate it had": lambda: (
         stuck("gated-delta") == 3
     ),
+    "Of one text, the tick of linear attention takes": lambda: all(
+        0.9 < seconds(name, batch, LONG) / seconds(name, batch, 1) < 1.1
+        for name in FIXED
+        for batch in (1, BATCH)
+    ),
     "With {view}`many texts at a time <layer-ticks:batch=16>` the gap is largest": lambda: all(
         seconds(name, BATCH, LONG) < seconds("softmax", BATCH, LONG) / 5
         and seconds(name, 1, LONG) < 1.5 * seconds(name, 1, 1)

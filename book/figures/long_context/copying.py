@@ -41,6 +41,7 @@ TWICE = [  # at twice the race's rate
 ]
 STATE_TWICE = "window-and-sum-often-rate0.004"
 SLOW = "gate-slow", "delta-slow"  # gates that begin slow
+SHOWN = ("softmax", "taylor-4", "taylor-2", "exp", "linear", "gated-delta")  # at first
 NEAREST, BACK = 64, (64, 256, 1024, 4096)
 GLUED = ("unshifted", "taylor-4", "taylor-2", "exp", "linear", "window-state")
 LEARNT = 300  # updates after which softmax copies
@@ -166,7 +167,8 @@ def figure(id: str = "copying-trained") -> Explorable | Missing:
         caption=(
             "**Sums learn to copy too, later than softmax.** *Gain*: how much lower the loss of a "
             f"passage is when it comes again. Bars: 95% intervals over {config['places']} places. "
-            f"Two seeds{', but one at some points of ' + listed(once) if once else ''}."
+            f"Two seeds{', but one at some points of ' + listed(once) if once else ''}. "
+            "Lines that end early were not read on."
         ),
         alt=(
             "Gain on a passage that comes again against the updates of the training, one line for "
@@ -179,7 +181,12 @@ def figure(id: str = "copying-trained") -> Explorable | Missing:
         mark="line+dot",
         controls=[
             Filter("back", "Bytes back"),
-            Toggle("model", "Model", options={model: named(model) for model in found}),
+            Toggle(
+                "model",
+                "Model",
+                options={model: named(model) for model in found},
+                default=[model for model in SHOWN if model in found] or None,
+            ),
         ],
         provenance=provenance([run for runs in found.values() for run in runs]),
     )

@@ -8,7 +8,7 @@ from lsa.layers import LAYERS
 
 from ...explorable import palette
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
-from ..lib.format import in_words, size, times, times_between
+from ..lib.format import duration, in_words, size, times, times_between
 from ..lib.records import NotMeasuredError, Record, Row, have, provenance, rows
 from ..lib.tables import Missing
 
@@ -17,7 +17,9 @@ SHOWN = ("softmax", "linear", "delta", "rwkv", "s6")  # no two look alike in the
 
 
 def _runs(table: str) -> list[Record]:
-    return [run for run in have("layer_speed") if run["tables"].get(table)]
+    """The runs of one device; ticks of one text and of many, which training steps lack."""
+    wanted = {"batch": [1, BATCH]} if table == "ticks" else {}
+    return [run for run in have("layer_speed", **wanted) if run["tables"].get(table)]
 
 
 def _times(points: list[Row], unit: float) -> dict[str, list]:
@@ -155,6 +157,11 @@ def numbers() -> dict[str, str]:
 
     functions = {
         f"rate_{name}": lambda name=name: rate(name) for name in ("softmax", "linear", "s6")
+    }
+    functions |= {
+        f"tick_{name}_{at}": lambda name=name, at=at: duration(tick(name, 1, at)["seconds"])
+        for name in ("softmax", "linear")
+        for at in (1, LONG)
     }
     kept = ("softmax", "linear", "s6")
     functions |= {

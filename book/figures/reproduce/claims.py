@@ -8,6 +8,7 @@ from ..index import loss_curves, mode_speed, race, race_numbers, sampling_speed,
 from ..lib.format import duration, in_words, percent, times
 from ..lib.records import have
 from ..linear_self_attention import variants
+from ..relatives import layer_speed
 from ..sequence_transformations import rnn_orders
 from ..three_modes.chunk_sizes import best
 from ..trained_model import distances
@@ -80,7 +81,7 @@ def numbers() -> dict[str, str]:
     }
     return {
         **race_numbers.numbers(), **speedup.numbers(), **scaling.numbers(),
-        **state_tables.numbers(), **rnn_orders.numbers(),
+        **state_tables.numbers(), **rnn_orders.numbers(), **layer_speed.numbers(),
         **in_words(
             **functions,
             worse_share=lambda: percent(max(map(worse_share, CONTEXTS))),
