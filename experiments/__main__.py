@@ -251,7 +251,7 @@ def _run_on(team: Team, device: torch.device, options: argparse.Namespace) -> in
     given = {name: getattr(options, name) for name in ("budget", "force")}
     ended = runner.run_all(EXPERIMENTS, runs, device, options.out, corpus=corpus, **given)
     if team.leads:
-        print(f"{ended} {'run' if ended == 1 else 'runs'} stored under {options.out}")
+        print(f"{ended} runs stored under {options.out}")
     return 0
 
 
