@@ -2,8 +2,9 @@
 
 Only the layers are timed, without norm, residual and MLP, which are the same for all. Calls are
 interleaved, so drift affects all layers and positions equally. A tick is timed after its machine
-has read the text before it, the last token in the same turn: after a long cache of another layer, a
-first tick took up to twice as long. A training step is forward and backward of one sequence.
+has read the text before it, the last token in the same turn: after a layer with a long cache, a
+first tick would find the processor's caches cold. A training step is forward and backward of one
+sequence.
 """
 
 from __future__ import annotations

@@ -238,7 +238,7 @@ VERDICTS = {
     "There linear attention gains from the far past": lambda: gained(
         whole_novels.doubling("linear", whole_novels.LONG, whole_novels.BEYOND)
     ),
-    "In no later doubling does linear attention gain": lambda: every(
+    "No later doubling shows a gain of linear attention": lambda: every(
         not gained(one)
         for one in costs("linear", whole_novels.LONG)
         if one["first"] > whole_novels.BEYOND

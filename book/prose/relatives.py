@@ -177,9 +177,6 @@ VERDICTS = {
         and seconds(name, 1, LONG) < 1.5 * seconds(name, 1, 1)
         for name in FIXED
     ),
-    "At the first token softmax is faster than linear attention": lambda: (
-        seconds("softmax", BATCH, 1) < seconds("linear", BATCH, 1)
-    ),
     "takes {glue:text}`step_short` the time of softmax, which is one fused call": lambda: (
         1 < ahead("linear", "softmax", SHORT) < ahead("linear", "softmax", LONG)
     ),

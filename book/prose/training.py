@@ -274,7 +274,7 @@ VERDICTS = {
             for update in long_race.marks(long_race.of("linear"))[1:]
         )
     ),
-    "So a window gives most of that lead": lambda: (
+    "So a window gains most of what the far-sighted head does": lambda: (
         is_above(long_race.window_saves())
         and long_race.window_saves().mean > 0.6 * long_race.far_saves()[-1].mean
     ),

@@ -211,12 +211,12 @@ def slope() -> Pairs:
 
     Raises NotMeasuredError.
     """
-    sizes_ = [log10(parameters) for parameters, *_ in points("linear")]
+    decades = [log10(parameters) for parameters, *_ in points("linear")]
     gaps = need(_gaps(0), f"{EXPERIMENT}: nothing stored")
     shared = set.intersection(*map(set, gaps))
     need(shared and len(gaps) > 1, f"{EXPERIMENT}: no seed of several sizes")
     leads = ([-gap[seed] for gap in gaps] for seed in sorted(shared))
-    return compare([linear_regression(sizes_, each).slope for each in leads])
+    return compare([linear_regression(decades, each).slope for each in leads])
 
 
 def agreeing(least: float = 0) -> str:
