@@ -17,9 +17,7 @@ SHOWN = ("softmax", "linear", "delta", "rwkv", "s6")  # no two look alike in the
 
 
 def _runs(table: str) -> list[Record]:
-    """The runs of one device; ticks of one text and of many, which training steps lack."""
-    wanted = {"batch": [1, BATCH]} if table == "ticks" else {}
-    return [run for run in have("layer_speed", **wanted) if run["tables"].get(table)]
+    return [run for run in have("layer_speed") if run["tables"].get(table)]
 
 
 def _times(points: list[Row], unit: float) -> dict[str, list]:
