@@ -285,7 +285,9 @@ def test_autocast_changes_nothing_inside():
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.equal(linear_attention(q, k, v, feature_map="elu_plus_one"), plain)
         half = linear_attention(*(x.bfloat16() for x in (q, k, v)), feature_map="elu_plus_one")
+        mixed = linear_attention(q, k, v.bfloat16(), feature_map="elu_plus_one")
     assert half.dtype == torch.bfloat16
+    assert torch.equal(mixed, half)
 
 
 def test_backward_keeps_no_states():

@@ -88,7 +88,7 @@ def linear_attention(
     Triton kernels, on a CPU as compiled C++ where that was built: `lsa.backends()`.
 
     q, k: [B, T, H, K]. With normalize=True the products of their features must not be negative.
-    v: [B, T, H, V].
+    v: [B, T, H, V]. q, k and v have one dtype. Under autocast they may differ, and are cast.
     mode: "attention", "recurrent" or "chunked". The same function at different costs.
     chunk_size: tokens in a chunk (chunked mode only; the GPU kernels choose their own).
     normalize: divide by the sum of the weights.
@@ -118,6 +118,7 @@ def linear_attention(
     Returns o [B, T, H, V] in the dtype of v, or (o, state).
     Raises ValueError for shapes, dtypes, devices or numbers that do not fit, or an unknown mode.
     """
+    q, k, v = alike_under_autocast(q, k, v)
     check_qkv(q, k, v)
     feature_map = "identity" if feature_map is None else feature_map
     one_of("mode", mode, MODES)
@@ -152,6 +153,19 @@ def linear_attention(
         )
     )  # fmt: skip
     return (o, LinearState(S, z)) if return_state else o
+
+
+def alike_under_autocast(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """q, k and v, in autocast's dtype where theirs differ, as for scaled_dot_product_attention."""
+    if not all(isinstance(x, Tensor) for x in (q, k, v)) or q.dtype is k.dtype is v.dtype:
+        return q, k, v
+    kind = q.device.type
+    floats = all(x.is_floating_point() for x in (q, k, v))
+    if not floats or q.is_meta or not torch.is_autocast_enabled(kind):
+        return q, k, v
+    dtype = torch.get_autocast_dtype(kind)
+    q, k, v = (x if x.dtype is torch.float64 else x.to(dtype) for x in (q, k, v))
+    return q, k, v
 
 
 def check_decay(log_decay: Tensor, q: Tensor) -> Tensor:

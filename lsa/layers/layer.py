@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import wraps
+from inspect import signature
 from types import FunctionType
 from typing import Any, Protocol, cast
 
@@ -50,8 +51,12 @@ class Layer(Protocol):
 
 
 def checking_input(layer: Any) -> None:
-    """Make the class of a module [B, T, D] to [B, T, D] raise ValueError for another input."""
-    layer.__init__ = _keeping_width(layer.__init__)
+    """Make the class of a module [B, T, D] to [B, T, D] raise ValueError for another input.
+
+    It also shows the arguments that it was made with.
+    """
+    layer.__init__ = _keeping_arguments(layer.__init__)
+    layer.extra_repr = lambda self: ", ".join(f"{k}={v!r}" for k, v in self.made_with.items())
     for name in ("forward", "weights"):
         method = getattr(layer, name, None)
         if method and not hasattr(method, "__wrapped__"):  # else it is checked already
@@ -69,11 +74,15 @@ def checking(layer: Any) -> None:
         setattr(layer, method, _checking(getattr(layer, method), name, least))
 
 
-def _keeping_width(init: Callable[..., None]) -> Callable[..., None]:
+def _keeping_arguments(init: Callable[..., None]) -> Callable[..., None]:
+    taken = signature(init)
+
     @wraps(init)
     def made(self: Any, d_model: int, *args: Any, **options: Any) -> None:
         init(self, d_model, *args, **options)
         self.d_model = d_model
+        _, *named = taken.bind(self, d_model, *args, **options).arguments.items()
+        self.made_with = dict(named)
 
     return made
 

@@ -183,6 +183,7 @@ class Mamba(nn.Module):
         super().__init__()
         whole("d_model", d_model)
         whole("expand", expand)
+        whole("d_conv", d_conv)
         d_inner = expand * d_model
         self.in_proj = nn.Linear(d_model, 2 * d_inner, bias=False)
         self.conv1d = CausalConv(d_inner, width=d_conv)

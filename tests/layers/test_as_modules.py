@@ -38,6 +38,13 @@ def test_made_on_meta_and_loaded(name, assign):
     assert torch.equal(other(x), layer(x))
 
 
+def test_a_layer_shows_what_it_was_made_with():
+    layer = LAYERS["window-state"](D, 2, window=3, log_decay=[-1.0, 0.0])
+    shown = f"d_model={D}, n_heads=2, window=3, log_decay=[-1.0, 0.0]"
+    assert shown in repr(layer)
+    assert shown in repr(copy.deepcopy(layer))
+
+
 def test_projections_have_biases_unless_they_are_declined():
     """As GPT-2's have: a layer takes the place of another."""
     options = [inspect.signature(layer).parameters for layer in LAYERS.values()]

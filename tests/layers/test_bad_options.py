@@ -82,6 +82,7 @@ BAD = [
     (Mamba, {"input_rule": "foh"}, "one of euler, zoh, got 'foh'"),
     (Mamba, {"expand": 0}, "at least 1, got 0"),
     (Mamba, {"expand": 1.5}, f"{WHOLE}1.5"),
+    (Mamba, {"d_conv": 0}, "at least 1, got 0"),
     (CausalConv, {"width": 0}, "at least 1, got 0"),
     (CausalConv, {"bias": "no"}, TRUTH),
     (AFTSimple, {"bias": "no"}, TRUTH),
