@@ -88,7 +88,7 @@
     labels.sort((a, b) => a.y - b.y);
     for (const label of labels) {
       const left = label.x * width + BEHIND;
-      Object.assign(label, { left, right: left + label.width });
+      Object.assign(label, { left, right: left + label.width + BEHIND });
     }
     const beside = (label, others) =>
       others.filter((other) => other.left < label.right && label.left < other.right);

@@ -109,7 +109,7 @@
           "div",
           { class: "look-heads" },
           quiet(
-            "Each square is a head: layers across, numbers down. Press one. Orange: recall depends on it, by "
+            "Each square is a head: layers across, numbers up. Press one. Orange: recall depends on it, by "
               + "its gradient. A diagonal: when the passage returns, it looks at the first copy. Framed: "
               + `confined to the last ${this.data.window} tokens and the first ${this.data.first}.`,
           ),

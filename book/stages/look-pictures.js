@@ -43,16 +43,16 @@ window.LookPictures ??= (() => {
 
     corner(layer, head) {
       const band = Math.floor(layer / this.columns);
-      return [LEFT + (layer % this.columns) * this.size, band * this.band + head * this.size];
+      const up = this.heads - 1 - head; // as in the chart of all heads, the first is lowest
+      return [LEFT + (layer % this.columns) * this.size, band * this.band + up * this.size];
     }
 
     /* Layer and head at the pressed point of the picture. */
     at({ offsetX, offsetY }) {
       const column = Math.floor((offsetX - LEFT) / this.size), band = Math.floor(offsetY / this.band);
-      const layer = band * this.columns + column, head = Math.floor((offsetY % this.band) / this.size);
-      return column >= 0 && column < this.columns && layer < this.layers && head < this.heads
-        ? [layer, head]
-        : null;
+      const layer = band * this.columns + column;
+      const head = this.heads - 1 - Math.floor((offsetY % this.band) / this.size);
+      return column >= 0 && column < this.columns && layer < this.layers && head >= 0 ? [layer, head] : null;
     }
 
     /* open: [layer, head]. confined: names of heads. dots(layer, head): [[row, column, weight]] of
@@ -104,7 +104,7 @@ window.LookPictures ??= (() => {
       Object.assign(context, { globalAlpha: 0.76, fillStyle: ink, font: `11px ${fontFamily}` });
       context.textAlign = "center";
       for (let layer = 0; layer < this.layers; layer += 3) {
-        const [x, y] = this.corner(layer, this.heads);
+        const [x, y] = this.corner(layer, -1);
         context.fillText(layer || "layer 0", x + (this.size - 2) / 2 + (layer ? 0 : 10), y + 11);
       }
       context.textAlign = "right";

@@ -147,7 +147,7 @@
     const line = element("p", { class: "stage-line", role: "status" });
     const words = element("p", { class: "ribbon-words" });
     const all = [...new Set(Object.values(between).flat().flatMap(({ points }) => points.map(([d]) => d)))]
-      .sort((a, b) => a - b);
+      .sort((a, b) => b - a); // as in the picture: the nearest is on the right
     let kind = "novel", distance = 256;
     const list = () =>
       all.filter((d) => between[kind].some(({ points }) => points.some(([one]) => one === d)));

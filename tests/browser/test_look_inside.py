@@ -137,12 +137,12 @@ def test_a_square_opens_its_head(set_back):
     grid = frame.locator(".look-grid")
     box = grid.bounding_box()
     size = (box["width"] - 16) / 30
-    grid.click(position={"x": 16 + 7.4 * size, "y": 7.4 * size})
+    grid.click(position={"x": 16 + 7.4 * size, "y": 1.4 * size})
     expect(frame.locator(".look-about")).to_contain_text("Head 7.7, 2nd of 270.")
     assert frame.get_by_role("combobox", name="Open head").input_value() == "1"
     # A head that was never confined alone.
     frame.get_by_role("radio", name="the open head alone").check(force=True)
-    grid.click(position={"x": 16 + 0.4 * size, "y": 0.4 * size})
+    grid.click(position={"x": 16 + 0.4 * size, "y": 8.4 * size})
     expect(frame.get_by_role("radio", name="the open head alone")).to_be_disabled()
     assert "with the first 8 confined" in frame.locator(".look-text").inner_text()
 

@@ -23,7 +23,7 @@ def test_it_says_what_is_stored_and_a_passage_further_back_is_worth_less(open_st
     words = frame.locator(".ribbon-words")
     assert words.locator("mark").all_inner_texts() == [PASSAGE, PASSAGE]
     assert "… 92 bytes …" in words.inner_text()
-    tab.keyboard.press("ArrowRight")
+    tab.keyboard.press("ArrowLeft")  # as in the picture, what is further back is on the left
     assert "… 861 bytes …" in words.inner_text()
     assert line(frame).startswith("1,024 bytes back.") and line(frame) != said
     assert "repeated here, 1,024 bytes later" in frame.locator(".ribbon").text_content()

@@ -85,6 +85,17 @@ def served(built_book) -> Iterator[str]:
         thread.join()
 
 
+def test_a_page_opened_from_a_file_lies_still_while_its_letters_come(browser, built_book):
+    tab = browser.new_page(viewport={"width": 375, "height": 800})
+    tab.add_init_script(NOTE_SHIFTS)
+    tab.goto(f"{built_book.as_uri()}/book/linear-self-attention.html")
+    tab.wait_for_selector("html[data-ready]", state="attached")
+    tab.evaluate("document.fonts.ready")
+    tab.wait_for_function("[...document.fonts].some(({ status }) => status === 'loaded')")
+    assert tab.evaluate("window.shift") < MOST_SHIFT
+    tab.close()
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_is_light_and_lies_still_and_is_whole_on_a_phone(browser, built_book, served, page):
     """Before any touch: no drawing library, few bytes, nothing moves. Then its stages, spacing.

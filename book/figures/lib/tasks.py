@@ -28,7 +28,7 @@ LABELS = {
     "window": "Softmax in a window",
     "window-state": "Window and state",
 }
-RIGHT = Axis("right", "Answered right", "%", digits=3, low="low", high="high", range=(0, 100))
+RIGHT = Axis("right", "Answered right", "%", digits=3, low="low", high="high", range=(-2, 102))
 
 
 class Share(NamedTuple):

@@ -168,13 +168,13 @@ def figure(id: str = "block-speed") -> Explorable | Missing:
             "**In a block linear attention leads by less than in the layer alone, and by less the "
             "wider the model.** One block of GPT-2 in training: forward, and the gradients of all "
             "its weights. Projections and the multilayer perceptron cost the same in every mode. "
-            "Dashed: bounds of the blocks with softmax and with chunked mode, all arithmetic at "
-            "the speed of a large matrix product."
+            "Dashed under *Time*: bounds of the blocks with softmax and with chunked mode, all "
+            "arithmetic at the speed of a large matrix product."
         ),
         alt=(
-            "Time of a block's update against sequence length on logarithmic scales. At short "
-            "lengths the lines lie close together; then attention mode bends upwards first, "
-            "softmax later, and chunked mode least."
+            "How many times as fast as with softmax a block's update is, against sequence length. "
+            "At short lengths the lines lie close together; then chunked mode rises, and "
+            "attention mode falls below one."
         ),
         series=[curve for run in records for curve in _measured(run)],
         ceilings=[curve for run in records for curve in _ceilings(run)],
@@ -187,6 +187,7 @@ def figure(id: str = "block-speed") -> Explorable | Missing:
                 Axis("times", "Faster than softmax", "×", log=10, digits=3),
                 Axis("peak", "Peak memory", "GiB", log=10, digits=3),
             ],
+            default="times",
         ),
         color="mode",
         mark="line+dot",
