@@ -8,7 +8,6 @@ neither a page nor a script names are dropped, and so are unused variables.
 
 from __future__ import annotations
 
-import base64
 import os
 import posixpath
 import re
@@ -32,8 +31,7 @@ SHEETS = (
     "stages/stage.css",
 )
 JOINED = "page.css"
-# Opened from a file, a page waits for these (theme-mode.js). The letters that every page has stand
-# in the sheet itself: as files they come after the first picture, and the text would move.
+# Opened from a file, fonts load at once, and the page may wait for them: theme-mode.js loads these.
 FONTS_AT_HAND = "fonts-at-hand.css"
 # Their class names are their own, or of elements that the pages never show.
 FOREIGN_SCRIPTS = re.compile(r"bootstrap|togglebutton|design-tabs|language_data|locales")
@@ -167,13 +165,5 @@ def join_sheets(site: Path) -> None:
     page = less_unread("\n".join(joined), used)
     (static / JOINED).write_text(page, encoding="utf-8")
     faces = re.findall(r"@font-face\{[^}]*optional[^}]*\}", page)
-
-    def written_out(match: re.Match) -> str:
-        letters = base64.b64encode((static / match[2]).read_bytes()).decode()
-        return f'url("data:font/woff2;base64,{letters}")'
-
-    at_hand = [
-        face if "unicode-range" in face else ADDRESS.sub(written_out, face)
-        for face in (face.replace("optional", "swap") for face in faces)
-    ]
-    (static / FONTS_AT_HAND).write_text("\n".join(at_hand), encoding="utf-8")
+    swapped = "\n".join(face.replace("optional", "swap") for face in faces)
+    (static / FONTS_AT_HAND).write_text(swapped, encoding="utf-8")

@@ -16,7 +16,12 @@
       add(font, { rel: "preload", as: "font", type: "font/woff2", crossOrigin: "" });
     }
   } else {
-    // A page opened from a file needs no preload. These styles accept fonts that are read late.
-    addEventListener("DOMContentLoaded", () => add("fonts-at-hand.css", { rel: "stylesheet" }));
+    // Opened from a file, a page is shown with its letters: they are read after the first layout, and
+    // the text would move. These styles accept them late.
+    const show = () => document.documentElement.style.removeProperty("visibility");
+    document.documentElement.style.visibility = "hidden";
+    setTimeout(show, 1000);
+    const onload = () => document.body.offsetHeight && document.fonts.ready.then(show);
+    addEventListener("DOMContentLoaded", () => add("fonts-at-hand.css", { rel: "stylesheet", onload }));
   }
 })();
