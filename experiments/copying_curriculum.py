@@ -5,11 +5,12 @@ little. Here the novels reward it: in every window of 512 bytes the first 64 com
 after 64 to 192 bytes each time, replacing the text there. Each kind of memory is trained on the
 same text in the same order. Some store tokens: a cache of all (softmax), or a window of 128 and the
 first. Some store a sum: linear attention, Mamba-2's decay from the input, the delta rule with such
-a gate and without. One has a window and a sum of all tokens that have left it. Three stand between
-the sum and softmax: exponential features, which keep the size of the state, and Taylor polynomials
-of softmax's weights of degree 2 and 4, which make it larger. If attention takes fixed decays, one
-head of two decays by half in four bytes, as in `race`. All have a token shift: half of the features
-of each token are those of the token before.
+a gate and without. `delta adds` is the rule without a gate and without its erasing. One has a
+window and a sum of all tokens that have left it. Three stand between the sum and softmax:
+exponential features, which keep the size of the state, and Taylor polynomials of softmax's weights
+of degree 2 and 4, which make it larger. If attention takes fixed decays, one head of two decays by
+half in four bytes, as in `race`. All have a token shift: half of the features of each token are
+those of the token before.
 
 Controls: the cache and the sum on novels as they are, and both without the shift. Runs named
 `planted` were the first design: windows of 4,224 bytes, in a quarter of which 64 bytes come again
@@ -47,6 +48,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "gate": {"attention": "gated", "attention_options": {}},
     "delta": {"attention": "delta", "attention_options": {"gated": True}},
     "ungated delta": {"attention": "delta", "attention_options": {}},
+    "delta adds": {"attention": "delta", "attention_options": {"erase": False}},
     "window and sum": {"attention": "window-state", "attention_options": {**FAR, **SEEN}},
     "exp": {"attention": "linear", "attention_options": {**FAR, "feature_map": "exp"}},
     "taylor 2": {"attention": "taylor", "attention_options": {**FAR, "degree": 2}},
@@ -136,6 +138,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         plan += [_run(model, "longer", seed, priority + 6, longer) for model in MODELS]
         slow = {**BASE, "slower": SLOWER}
         plan += [_run(model, "slow", seed, priority + 2, slow) for model in GATED]
+        plan += [_run("delta", "slow-longer", seed, priority + 6, {**longer, "slower": SLOWER})]
     return [*plan, *(_run(model, "planted", 0, 730, RARE) for model in CONTROLLED)]
 
 
