@@ -12,7 +12,7 @@ ATTENTION = {"model", "attention", "attention_options", "seed"}
 COMPARED = {
     "copying curriculum": (
         copying_curriculum,
-        72,
+        78,
         ATTENTION | {"returns", "learning_rate", "meets", "slower"},
     ),
     "long race": (long_race, 7, ATTENTION),
