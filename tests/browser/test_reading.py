@@ -100,3 +100,13 @@ def test_a_figure_that_is_read_of_gives_way_to_another_on_the_screen(open_page):
     expect(tab.locator("#mode-speed")).to_have_class(PINNED)
     other.evaluate("(one) => (one.style.marginTop = '0')")
     expect(tab.locator("#mode-speed")).not_to_have_class(PINNED)
+
+
+def test_the_contents_mark_the_section_that_is_read_also_after_a_jump(open_page):
+    tab = open_page("book/training.html", width=1440, height=900)
+    marked = tab.locator("#page-contents a[aria-current]")
+    for name in ("three-takeaways", "what-they-write", "does-size-change-it"):
+        tab.locator(f"#{name}").evaluate("(part) => part.scrollIntoView({ behavior: 'instant' })")
+        expect(marked).to_have_attribute("href", f"#{name}")
+    tab.keyboard.press("Home")
+    expect(marked).to_have_count(0)

@@ -46,6 +46,30 @@
     ).observe(document.querySelector(".sbt-scroll-pixel-helper"));
   }
 
+  /* Marks in the contents beside the text the section that is read. The theme's script waits for a
+     heading to come into view: after a jump it marks another section. */
+  function installContents() {
+    const links = [...document.querySelectorAll("#page-contents a")];
+    const sections = links.map((link) => document.getElementById(decodeURIComponent(link.hash.slice(1))));
+    let marked = null, frame = 0;
+    const mark = () => {
+      frame = 0;
+      const { scrollTop, scrollHeight } = document.documentElement;
+      const atEnd = scrollTop + innerHeight > scrollHeight - 2;
+      const line = atEnd ? innerHeight : 0.3 * innerHeight;
+      const now = links[sections.findLastIndex((section) => section?.getBoundingClientRect().top < line)];
+      if (now === marked) return;
+      marked?.classList.remove("active");
+      marked?.removeAttribute("aria-current");
+      now?.classList.add("active");
+      now?.setAttribute("aria-current", "true");
+      marked = now;
+    };
+    const soon = () => (frame ||= requestAnimationFrame(mark));
+    for (const type of ["scroll", "resize"]) addEventListener(type, soon, { passive: true });
+    mark();
+  }
+
   const SHOW_AFTER_MS = 180;
   const HIDE_AFTER_MS = 250;
   const PREVIEWED = ".proof, .citation, div.math, aside.footnote";
@@ -204,7 +228,14 @@
 
   document.querySelector(".bd-search-container input")?.focus();
   // One at a time, when idle: none is needed to read the first screen.
-  const installs = [installFrame, installPreviews, installScrollAccess, installMargin, installPrinting];
+  const installs = [
+    installFrame,
+    installContents,
+    installPreviews,
+    installScrollAccess,
+    installMargin,
+    installPrinting,
+  ];
   const installNext = () => {
     installs.shift()?.();
     if (installs.length) whenIdle(installNext);
