@@ -97,9 +97,14 @@ VERDICTS = {
         and copying.gain(name, 64, 1800).mean > 0.9 * copying.gain("softmax", 64, 1800).mean
         for name in ("taylor-2", "taylor-4")
     ),
-    "the copy takes about half off its loss. The gated delta rule gains nothing": lambda: (
-        0.4 < share_off("linear") < 0.6
-        and copying.gain("gated-delta", 64, copying.asked("linear")[-1]).mean < LITTLE
+    "the copy takes about half off its loss": lambda: 0.4 < share_off("linear") < 0.6,
+    "The delta rule begins sooner, and copies from further back": lambda: (
+        copying.learnt("delta", 0.3) < copying.learnt("linear", 0.3)
+        and copying.gain("delta", 1024, 1800).mean > 2 * copying.gain("linear", 1024, 1800).mean
+    ),
+    "With a gate it gains nothing": lambda: copying.gain("gated-delta", 64, 1800).mean < LITTLE,
+    "and keeps two thirds of it from 1,024 bytes back": lambda: (
+        0.6 < copying.gain("delta", 1024, 1800).mean / copying.gain("delta", 64, 1800).mean < 0.72
     ),
     "linear attention begins after {glue:text}`copying_late`. With exponential or Taylor "
     "features a sum learns it sooner": lambda: (
@@ -111,16 +116,12 @@ VERDICTS = {
     "Linear attention still gains {glue:text}`copying_linear_late` after": lambda: (
         copying.gain("linear", 64, copying.learnt("linear", 0.3) - 300).mean < 0.15
     ),
-    "seven read on to {glue:text}`copying_longest`": lambda: (
-        sum(copying.asked(name)[-1] > 600 for name in copying.RUNS) == 7
+    "nine read on to {glue:text}`copying_longest`": lambda: (
+        sum(copying.asked(name)[-1] > 600 for name in copying.measured()) == 9
     ),
     "Later its gain falls, because the same bytes cost less without the copy too": lambda: (
         copying.gain("softmax", 64, 600).mean > copying.gain("softmax", 64, 1800).mean
         and copying.loss("softmax", 64, 600) > copying.loss("softmax", 64, 1800)
-    ),
-    "`copying_gated_delta_longer`; the ungated one was not tried": lambda: (
-        copying.gain("gated-delta", 64, copying.asked("linear")[-1]).mean < LITTLE
-        and copying.asked("delta")[-1] < copying.asked("linear")[-1]
     ),
     "and {glue:text}`copying_after` after {glue:text}`copying_learnt`": lambda: (
         copying.gain("softmax", 64, copying.LEARNT).mean
@@ -149,8 +150,9 @@ VERDICTS = {
         < copying.gain(copying.STATE_TWICE, 64).mean
         < 0.5 * copying.gain("window", 64).mean
     ),
-    "Further back the state adds nothing, at either rate": lambda: every(
-        abs(copying.gain(name, 256).mean) < 0.001 for name in ("window-state", copying.STATE_TWICE)
+    "and from 256 bytes back, where the state alone could bring it": lambda: (
+        copying.gain("window-state", 64, 1800).mean > 1
+        and copying.gain("window-state", 256, 1800).mean < LITTLE
     ),
     "Further back than its windows in training softmax gains less": lambda: every(
         copying.gain("softmax", near).mean > copying.gain("softmax", far).mean > 0.1

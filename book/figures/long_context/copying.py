@@ -32,6 +32,7 @@ RUNS = {
     "gated": "gate-(often|longer)",
     "gated-delta": "delta-(often|longer)",
     "delta": "ungated-delta-(often|longer)",
+    "delta-adds": "delta-adds-(often|longer)",
 }
 LABELS = {"unshifted": "Softmax without shift", "exp": "Exponential features"}
 # Runs that the figure does not show.
@@ -41,7 +42,7 @@ TWICE = [  # at twice the race's rate
 ]
 STATE_TWICE = "window-and-sum-often-rate0.004"
 SLOW = "gate-slow", "delta-slow"  # gates that begin slow
-SHOWN = ("softmax", "taylor-4", "taylor-2", "exp", "linear", "gated-delta")  # at first
+SHOWN = ("softmax", "taylor-2", "exp", "linear", "gated-delta", "delta")  # at first
 NEAREST, BACK = 64, (64, 256, 1024, 4096)
 GLUED = ("unshifted", "taylor-4", "taylor-2", "exp", "linear", "window-state")
 LEARNT = 300  # updates after which softmax copies
@@ -95,24 +96,25 @@ def gain(name: str, distance: int, update: int | None = None) -> Pairs:
     return compare([fmean(gains) for gains in places.values()])
 
 
-def by_seed(name: str, update: int | None = None) -> dict[int, float]:
-    """Mean gain of each seed at the nearest. Raises NotMeasuredError.
+def by_seed(name: str, update: int | None = None, distance: int = NEAREST) -> dict[int, float]:
+    """Mean gain of each seed. Raises NotMeasuredError.
 
     update: after how many; by default all of the shortest runs.
     """
     if update is None:
         update = runs_of(name)[0]["config"]["updates"]
-    return {
+    found = {
         run["config"]["seed"]: fmean(
-            row["gain"] for row in rows(run, "again", update=update, distance=NEAREST)
+            row["gain"] for row in rows(run, "again", update=update, distance=distance)
         )
         for run in seeds_of(name, update)
     }
+    return dict(sorted(found.items()))
 
 
-def each_seed(name: str, update: int | None = None) -> str:
+def each_seed(name: str, update: int | None = None, distance: int = NEAREST) -> str:
     """`by_seed`, as in "0.04 and 0.17"; of one seed, "0.04 (one seed)"."""
-    gains = [f"{round(one, 2) + 0:.2f}" for one in by_seed(name, update).values()]
+    gains = [f"{round(one, 2) + 0:.2f}" for one in by_seed(name, update, distance).values()]
     return listed(gains) if len(gains) > 1 else f"{gains[0]} (one seed)"
 
 
@@ -252,7 +254,18 @@ def numbers() -> dict[str, str]:
     }
     functions |= {
         f"copying_{model.replace('-', '_')}_longer": lambda model=model: each_seed(model, longest())
-        for model in ("gated", "gated-delta", "linear")
+        for model in ("gated", "gated-delta", "linear", "delta", "delta-adds", "window-state")
+    }
+    functions |= {
+        f"copying_{model.replace('-', '_')}_{far}": lambda model=model, far=far: each_seed(
+            model, longest(), far
+        )
+        for model, far in (
+            ("linear", 1024),
+            ("delta", 1024),
+            ("delta-adds", 1024),
+            ("window-state", 256),
+        )
     }
     return in_words(
         copying_updates=lambda: f"{config()['updates']:,}",
