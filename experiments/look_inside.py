@@ -1,10 +1,10 @@
 """Where each head of a trained model looks on a page of text, and its guesses without some heads.
 
 SmolLM2-135M-Instruct reads a page of a held-out novel. Its last 40 tokens occurred on the page
-before, 128 tokens earlier. Stored are the attention weights of all heads, and the model's three
-most likely tokens at each place of the passage's return. These guesses are made with all heads
-free, with one head confined to its window and the first tokens, and with the first n heads of the
-ranking confined together. Each set of heads is a pass of its own. The ranking is that of
+before, with 128 tokens between. Stored are the attention weights of all heads, and the model's
+three most likely tokens at each place of the passage's return. These guesses are made with all
+heads free, with one head confined to its window and the first tokens, and with the first n heads of
+the ranking confined together. Each set of heads is a pass of its own. The ranking is that of
 `remove_exponential`, from other novels.
 
 Beside a record lie these arrays. Shares are in thousandths, so rounding changes one by at most half

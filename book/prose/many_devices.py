@@ -50,8 +50,12 @@ VERDICTS = {
     "They hide there only if the arithmetic reaches less than": lambda: (
         sent_seconds("ring", NETWORK) > arithmetic_seconds() > sent_seconds("heads", NETWORK)
     ),
-    "Over a network its bytes take {glue:text}`ring_network_over` the least time": lambda: (
+    "Over a network they take {glue:text}`ring_network_over` the least time": lambda: (
         sent_seconds("ring", NETWORK) > 1.5 * arithmetic_seconds()
+    ),
+    "with the ring; four are no faster": lambda: every(
+        scaling.speedup(attention, 4, 0) <= 1 < scaling.speedup(attention, 2, 0)
+        for attention in ("linear", "softmax")
     ),
     "so sharing the same work brings at most a factor of two": lambda: (
         scaling.speedup("linear", 2) > 2 and scaling.speedup("softmax", 4) > 2  # and more is told

@@ -21,7 +21,7 @@ def width(model: str) -> float:
 
 VERDICTS = {
     "Every layer copies": lambda: least(COPYING) > 0.95,
-    "Selective copying tells them apart": lambda: every(
+    "Selective copying separates S6 from S4 and S4D": lambda: every(
         (lead := tasks.lead(SELECTIVE, "s6", other)).mean > (lead.half or inf)
         for other in ("s4", "s4d")
     ),

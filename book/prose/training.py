@@ -82,8 +82,8 @@ VERDICTS = {
     "With a fading head we see no difference per update at this size: linear attention": lambda: (
         over_seeds(LINEAR_BEHIND).mean < 0 and is_undecided(over_seeds(LINEAR_BEHIND))
     ),
-    "In GPT-2's own recipe (a table of positions, no fading, half the rate)": lambda: is_above(
-        lower("all terms: softmax")
+    "In GPT-2's own recipe (a table of positions, no fading, half the rate, a tenth of": lambda: (
+        is_above(lower("all terms: softmax"))
     ),
     "is ahead at every context, of softmax in a window of 128 bytes too": lambda: every(
         linear < softmax - 0.02

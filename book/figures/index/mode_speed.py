@@ -288,10 +288,10 @@ def rooflines(id: str = "mode-limits", records: list[Record] | None = None) -> E
     return Explorable(
         id=id,
         caption=(
-            "**Every curve lies above its roofline, and recurrent mode the farthest.** "
-            "The bound, dashed under *Time*, is the time of the arithmetic at "
-            "the speed of a large matrix product or, if longer, of inputs and outputs at the speed "
-            "of a copy. Both speeds are measured in the same run. Softmax and attention mode form "
+            "**Every curve lies above its roofline; on long texts recurrent mode is the "
+            "farthest.** The bound, dashed under *Time*, is the time of the arithmetic at the "
+            "speed of a large matrix product or, if longer, of inputs and outputs at the speed of "
+            "a copy. Both speeds are measured in the same run. Softmax and attention mode form "
             "the same products, so their bounds coincide."
         ),
         alt=(

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from ...explorable.figure import Axis, Explorable, Series, Toggle
 from ..lib import tasks
-from ..lib.format import counted, in_words, percent
+from ..lib.format import counted, in_words, percent, times
 from ..lib.records import NotMeasuredError, Record, need, provenance, row
 from ..lib.tables import Missing
 from ..relatives import recall
 from ..trained_model import distances
-from ..trained_model.measured import EXPERIMENT, HEADS, columns_of, measured, sets
+from ..trained_model.measured import EXPERIMENT, HEADS, by_novel, columns_of, measured, sets
 from ..trained_model.remove_exponential import SOME, confined, everywhere, first_alone
 
-WHAT = {"gain": "Recall of a passage", "cut": "Rise of the loss"}
+WHAT = {"gain": "Gain of a passage", "cut": "Rise of the loss"}
 MOST = 40  # heads that the figure shows; more change nothing
 PAIRS = 64  # keys and values of a text in the recall test
 
@@ -41,17 +41,17 @@ def figure(id: str = "price") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            f"**Recall after 256 tokens needs a few of the {HEADS} heads.** *Recall*: how much "
+            f"**Recall after 256 tokens needs a few of the {HEADS} heads.** *Gain*: how much "
             "lower the loss of a passage is the second time; below zero, higher. *Rise of the "
             "loss*: on other tokens whose past is cut, against the whole model. Bars: 95%."
         ),
         alt=(
-            "Recall against the number of heads that may look back: below zero with none, at its "
+            "Gain against the number of heads that may look back: below zero with none, at its "
             f"full height with {SOME}. The rise of the loss falls from {least:.2f} nats a token "
             f"with none to {some:.2f} with {SOME}."
         ),
         series=series,
-        ceilings=[Series({}, ends, label=f"Recall with all {HEADS}")],
+        ceilings=[Series({}, ends, label=f"Gain with all {HEADS}")],
         x=Axis("heads", "Heads that may look back", f"of {HEADS}", range=(-0.5, MOST + 0.5)),
         y=Axis("nats", "Nats per token", digits=3, low="low", high="high"),
         color="what",
@@ -84,6 +84,13 @@ def _span(shares: list[float]) -> str:
     return high if low == high else f"{low.removesuffix('%')}–{high}"
 
 
+def _wider() -> float:
+    """Interval of the gain over novels, over that over texts. Raises NotMeasuredError."""
+    run = first_alone(SOME)
+    texts = need(measured(run, "gain").half, f"{EXPERIMENT}: one text")
+    return by_novel(run, "gain").half / texts
+
+
 def numbers() -> dict[str, str]:
     """Numbers for the first page."""
     return in_words(
@@ -95,6 +102,8 @@ def numbers() -> dict[str, str]:
         price_some_gain=lambda: measured(first_alone(SOME), "gain"),
         price_all_gain=lambda: measured(confined(0), "gain"),
         price_far_way=lambda: percent(distances.way("but", SOME, distances.FAR)),
+        price_texts=lambda: str(measured(first_alone(SOME), "gain").texts),
+        price_novels=lambda: times(_wider()),
         recall_softmax=lambda: _span(recalled("softmax")),
         recall_linear=lambda: _span(recalled("linear")),
         recall_state=lambda: f"{recall_state():,}",

@@ -164,11 +164,14 @@ def table() -> Table | Missing:
 
 
 def numbers() -> dict[str, str]:
-    """Numbers for the chapter: the longest sequence."""
+    """Numbers for the chapter: the shortest and the longest sequence."""
     functions = {
-        f"{attention}_on_{name}": lambda a=attention, n=ranks: faster(a, lengths(a)[-1], n)
+        f"{attention}_on_{name}{end}": lambda a=attention, n=ranks, i=place: faster(
+            a, lengths(a)[i], n
+        )
         for attention in ("linear", "softmax")
         for name, ranks in {"two": 2, "four": 4}.items()
+        for end, place in {"": -1, "_short": 0}.items()
     }
     for attention in ("linear", "softmax"):
         for kept, name in {"no": "given_back", "yes": "kept"}.items():

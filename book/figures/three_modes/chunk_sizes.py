@@ -114,7 +114,7 @@ def figure(id: str = "chunk-size", records: list[Record] | None = None) -> Explo
     return Explorable(
         id=id,
         caption=(
-            "**Long chunks take longer, since their products grow.** Time of chunked mode against "
+            "**Long chunks take longer.** Time of chunked mode against "
             "its chunk size. Dashed: the time of its arithmetic, of its traffic, and of both in "
             "turn, if every state went to main memory. This program keeps the state in a cache."
         ),

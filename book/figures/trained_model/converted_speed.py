@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..lib.format import in_words, size, times_between
+from ..lib.format import in_words, size, times, times_between
 from ..lib.records import NotMeasuredError, Row, have, of_config, row
 from ..lib.tables import Missing, Table
 
@@ -38,6 +38,12 @@ def table() -> Table | Missing:
     return Table(["heads that look back", *after, "kept"], cells)
 
 
+def _apart(way: str) -> float:
+    """The longest tick of one way over its shortest, of all positions. Raises NotMeasuredError."""
+    seconds = [tick(way, position)["seconds"] for position in POSITIONS]
+    return max(seconds) / min(seconds)
+
+
 def _milliseconds(timing: Row) -> str:
     """The median, and the quartiles."""
     middle, low, high = (f"{1e3 * timing[name]:.3g}" for name in ("seconds", "low", "high"))
@@ -49,5 +55,6 @@ def numbers() -> dict[str, str]:
     return in_words(
         converted_last=lambda: f"{POSITIONS[-1]:,}",
         converted_limit=lambda: times_between(tick("softmax", 8192), tick("softmax in 24", 8192)),
+        converted_apart=lambda: times(_apart("window")),
         converted_some=lambda: times_between(tick("softmax"), tick("softmax in 24")),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
-from ..lib.format import counted, in_words, percent
+from ..lib.format import in_words, percent
 from ..lib.records import NotMeasuredError, Record, provenance
 from ..lib.tables import Missing
 from .measured import (
@@ -29,7 +29,6 @@ from .remove_exponential import (
     TEXTS,
     confined,
     first_alone,
-    in_both,
     kept_recall,
     lost_gain,
     missing,
@@ -167,11 +166,6 @@ def place() -> int:
     return [one.name for one in ranking()].index(head)
 
 
-def shared() -> int:
-    """Number of heads among the first of both rankings. Raises NotMeasuredError."""
-    return in_both(ranking(), ranking(distance=FAR), SOME)
-
-
 def numbers() -> dict[str, str]:
     """Numbers for the chapter."""
     return in_words(
@@ -184,12 +178,12 @@ def numbers() -> dict[str, str]:
         far_takes_4096=lambda: far_recall("but-far", sign=-1),
         far_takes_late=lambda: takes("but-far", HERE, "late"),
         far_takes_share=lambda: percent(1 - kept_recall(run_of(*CASES["but-far"], distance=FAR))),
-        far_shared=lambda: counted(shared()),
         at_1024_some=lambda: percent(way("but", SOME, 1024)),
         at_4096_some=lambda: percent(way("but", SOME, FAR)),
         at_4096_far=lambda: percent(way("but", SOME, FAR, AT_FAR)),
-        at_2048_some=lambda: percent(way("but", SOME, 2048)),
-        at_2048_far=lambda: percent(way("but", SOME, 2048, AT_FAR)),
+        near_rise_4096=lambda: measured(run_of(*CASES["none"], distance=FAR), "cut"),
+        few_rise_4096=lambda: measured(run_of("first", f"gradient-{FEW}", distance=FAR), "cut"),
+        both_rise_4096=lambda: measured(both(), "cut"),
         both_256=lambda: percent(way("but", MORE, HERE, AT_BOTH)),
         at_4096_far_recall=lambda: percent(kept_recall(run_of(*CASES["far"], distance=FAR))),
         both_second=lambda: fewer(change(both(), "second")),

@@ -123,6 +123,7 @@ def figure(id: str = "far-weights") -> Explorable | Missing:
 def numbers() -> dict[str, str]:
     """Numbers for the chapter."""
     names = ("softened-2", "softened-3", "rank-16", "rank-32", "polynomial-2", "polynomial-4")
+    names += ("taylor-64-passage",)
     shares = {
         f"{name.replace('-', '_')}_way": lambda name=name: percent(way(name)) for name in names
     }

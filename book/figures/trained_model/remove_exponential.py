@@ -10,6 +10,8 @@ from .measured import (
     EXPERIMENT,
     HEADS,
     HERE,
+    LEAD,
+    PASSAGE,
     Head,
     Mean,
     by_novel,
@@ -236,6 +238,7 @@ def numbers() -> dict[str, str]:
     return (
         in_words(
             texts=lambda: str(measured(confined(0), "gain").texts),
+            text_tokens=lambda: str(LEAD + PASSAGE + HERE + PASSAGE),
             novels=lambda: counted(len({row["source"] for row in rows(confined(0), "texts")})),
             softmax_loss=lambda: f"{measured(confined(0), 'loss').mean:.2f}",
             softmax_gain=lambda: measured(confined(0), "gain"),

@@ -44,7 +44,7 @@ MEASURED: dict[str, Any] = {
     **ARM,
     **TOKENS,
     "kind": ("name", "what comes again: `passages` or `lists`"),
-    "distance": ("tokens", "from its first place to its second"),
+    "distance": ("tokens", "between both comings"),
     "pairs": ("number", "names in a list; 0 of passages"),
     **SCORES,
 }
