@@ -100,9 +100,6 @@ VERDICTS = {
         and rise(confined(FEW)) < 0.1
     ),
     "the gain is {glue:text}`some_gain`, as with all 270": lambda: keeps_all(first_alone(SOME)),
-    "So without these eight little recall is left, and they alone are not enough": lambda: (
-        kept_recall(confined(FEW)) < 0.2 and kept_recall(first_alone(FEW)) < 0.75
-    ),
     "Heads in random order do not do this": lambda: (
         every(lost_gain(run) < 0.1 for run in random_orders())
         and gain(first_alone(SOME, "random-0")) < 0
@@ -178,9 +175,6 @@ VERDICTS = {
         and distances.way("but", SOME, 2048, distances.AT_FAR) < 0.3
         and distances.way("but", SOME, HERE, distances.AT_FAR) < 0.3
     ),
-    "For names, confining two heads cuts the gain": lambda: (
-        gain(confined(2, text="lists")) < 0.5 * gain(confined(0, text="lists"))
-    ),
     "Ranked by attention mass, the first 24 alone keep": lambda: (
         gain(confined(FEW, "mass", "lists")) < 0.1 * gain(confined(0, text="lists"))
         and 0.9
@@ -203,9 +197,6 @@ VERDICTS = {
     ),
     "A diagonal proves nothing alone": lambda: (
         look_inside.copied(17, 4, 1) > 0.3 and look_inside.head(17, 4).brings.mean < 0.01
-    ),
-    "Confined together, on the test texts, they take": lambda: (
-        -sum(head.slope.mean for head in ranking()[:FEW]) < 0.9 * missing(confined(FEW)).mean
     ),
     "Ranked by either half of the texts alone": lambda: (
         halves_share(FEW) >= FEW - 1 and halves_share(SOME) > SOME / 2

@@ -27,7 +27,6 @@ from .remove_exponential import (
     FEW,
     SOME,
     TEXTS,
-    confined,
     first_alone,
     kept_recall,
     lost_gain,
@@ -188,8 +187,6 @@ def numbers() -> dict[str, str]:
         at_4096_far_recall=lambda: percent(kept_recall(run_of(*CASES["far"], distance=FAR))),
         both_second=lambda: fewer(change(both(), "second")),
         names_gain=lambda: gain("softmax", HERE, "lists"),
-        names_two=lambda: measured(confined(2, text="lists"), "gain"),
         names_some=lambda: gain("here", HERE, "lists"),
-        names_few=lambda: measured(first_alone(FEW, text="lists"), "gain"),
         names_mass_alone=lambda: measured(first_alone(SOME, "mass", "lists"), "gain"),
     )

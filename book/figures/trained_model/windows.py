@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..lib.format import in_words, percent
+from ..lib.format import percent
 from ..lib.records import NotMeasuredError
 from ..lib.tables import Missing, Table
 from .measured import EXPERIMENT, Mean, measured, run_of, share_cut
@@ -45,11 +45,3 @@ def table() -> Table | Missing:
     ]  # fmt: skip
     titles = ["window", "tokens cut", "loss with first 4", "loss without", "gain with first 4"]
     return Table(titles, cells)
-
-
-def numbers() -> dict[str, str]:
-    """Numbers for the chapter."""
-    return in_words(
-        wide_rise=lambda: of_window(128, 4, "cut"),
-        wide_sinkless=lambda: of_window(128, 0, "cut"),
-    )
