@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import textwrap
 from collections import defaultdict
+from collections.abc import Callable
 from functools import partial
 from statistics import fmean
 
 from ...explorable.figure import Axis, Choice, Explorable, Series, Toggle
-from ..lib.format import in_words
+from ..lib.format import in_words, listed
 from ..lib.pairs import Pairs, compare
 from ..lib.records import Record, learned, need, provenance, row, rows
 from ..lib.tables import Missing, Table
 
 EXPERIMENT = "long_race"
+SEEDS = (0, 1)  # the figure shows the first
+PAIR = ("linear", "softmax")
 MODELS = {
     "softmax": "Softmax",
     "linear": "Linear",
@@ -27,13 +30,13 @@ EARLY, MIDDLE = 305, 2440  # updates after which the lead of the chapter's sente
 LETTERS = 64  # of such a text, at most
 
 
-def runs() -> dict[str, Record]:
-    """The complete run of seed 0 of each model that has one, of the plan's scale."""
+def runs(seed: int = 0) -> dict[str, Record]:
+    """The complete run of a seed of each model that has one, of the plan's scale."""
     by_model = {
         run["config"]["model"]: run
         for run in learned(EXPERIMENT)
         if run["complete"] and "again" in run["tables"]
-        if run["config"]["seed"] == 0 and run["config"]["scale"] == "nano"
+        if run["config"]["seed"] == seed and run["config"]["scale"] == "nano"
     }
     return {model: by_model[model] for model in MODELS if model in by_model}
 
@@ -131,14 +134,25 @@ def _caption(found: dict[str, Record]) -> str:
     )
 
 
-def of(model: str) -> Record:
+def of(model: str, seed: int = 0) -> Record:
     """The complete run of a model. Raises NotMeasuredError."""
-    return need(runs().get(model), f"{EXPERIMENT}: no {model}")
+    return need(runs(seed).get(model), f"{EXPERIMENT}: no {model} of seed {seed}")
 
 
-def loss(model: str) -> float:
+def seeds_of(*models: str) -> list[int]:
+    """The seeds that have a complete run of each of these models."""
+    return [seed for seed in SEEDS if {*models} <= {*runs(seed)}]
+
+
+def each_seed(told: Callable[[int], str], *models: str) -> str:
+    """What is told of each seed of these models: "1.280 and 1.277". Raises NotMeasuredError."""
+    found = [told(seed) for seed in seeds_of(*models)]
+    return listed(need(found, f"{EXPERIMENT}: no {models}"))
+
+
+def loss(model: str, seed: int = 0) -> float:
     """Held-out loss at the end."""
-    return [*losses(of(model)).values()][-1]
+    return [*losses(of(model, seed)).values()][-1]
 
 
 def marks(run: Record) -> list[int]:
@@ -147,24 +161,24 @@ def marks(run: Record) -> list[int]:
     return [update for update in by_novel(run) if update and update % every == 0]
 
 
-def ahead() -> list[float]:
+def ahead(seed: int = 0) -> list[float]:
     """By how much softmax's loss is above linear attention's, at each mark."""
-    own, other = losses(of("linear")), losses(of("softmax"))
+    own, other = losses(of("linear", seed)), losses(of("softmax", seed))
     return [other[update] - own[update] for update in marks(of("linear"))]
 
 
-def far_saves() -> list[Pairs]:
+def far_saves(seed: int = 0) -> list[Pairs]:
     """What linear attention saves over near-sighted heads alone, novel by novel, at each mark."""
-    own, near = by_novel(of("linear")), by_novel(of("linear, near only"))
+    own, near = by_novel(of("linear", seed)), by_novel(of("linear, near only", seed))
     return [
         compare([b - a for a, b in zip(own[update], near[update], strict=True)])
         for update in marks(of("linear"))
     ]
 
 
-def lead(update: int) -> Pairs:
+def lead(update: int, seed: int = 0) -> Pairs:
     """By how much linear attention's loss is below softmax's, novel by novel."""
-    own, other = (by_novel(of(model))[update] for model in ("linear", "softmax"))
+    own, other = (by_novel(of(model, seed))[update] for model in PAIR)
     return compare([b - a for a, b in zip(own, other, strict=True)])
 
 
@@ -180,15 +194,15 @@ def window_behind() -> Pairs:
     return compare([a - b for a, b in zip(own[max(own)], other[max(other)], strict=True)])
 
 
-def last_gains(model: str, distance: int) -> list[float]:
+def last_gains(model: str, distance: int, seed: int = 0) -> list[float]:
     """Gain on a repeated passage at the end, by place."""
-    run = of(model)
+    run = of(model, seed)
     return [row["gain"] for row in rows(run, "again", update=max(losses(run)), distance=distance)]
 
 
 def gain(model: str, distance: int) -> str:
-    """Mean of `last_gains` with its 95% interval over places: "0.017 ± 0.004"."""
-    return compare(last_gains(model, distance)).spread()
+    """Mean of `last_gains` with its 95% interval over places, of each seed: "0.017 ± 0.004"."""
+    return each_seed(lambda seed: compare(last_gains(model, distance, seed)).spread(), model)
 
 
 def writing() -> Table | Missing:
@@ -224,9 +238,14 @@ def numbers() -> dict[str, str]:
         long_window_saves=lambda: window_saves().spread(),
         long_window_saves_of=lambda: window_saves().of(),
         long_early_read=lambda: f"{megabytes(of('linear'), EARLY):.1f} MB",
-        long_lead_early=lambda: lead(EARLY).spread(),
-        long_lead_middle=lambda: lead(MIDDLE).signed(),
+        long_lead_early=lambda: each_seed(lambda seed: lead(EARLY, seed).signed(), *PAIR),
+        long_lead_middle=lambda: each_seed(lambda seed: lead(MIDDLE, seed).signed(), *PAIR),
         long_window_behind=lambda: window_behind().spread(),
-        **{f"long_{key}": lambda model=model: f"{loss(model):.3f}" for key, model in KEYS.items()},
+        **{
+            f"long_{key}": lambda model=model: each_seed(
+                lambda seed: f"{loss(model, seed):.3f}", model
+            )
+            for key, model in KEYS.items()
+        },
         **{f"long_{key}_256": partial(gain, model, 256) for key, model in KEYS.items()},
     )
