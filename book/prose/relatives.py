@@ -10,6 +10,7 @@ from ..figures.relatives import family, play, random_codes, recall
 from ..figures.relatives.layer_speed import BATCH, LONG, SHORT, ahead, tick
 from ..figures.relatives.overwriting import TASK, change, erasing, shares
 from . import every
+from .long_context import kept_back
 
 FIXED = ("linear", "rwkv", "s6", "gated", "delta")  # layers with a state of fixed size
 # Layers whose best rates in recall the chapter names.
@@ -84,6 +85,9 @@ def mistaken(model: str) -> int:
 
 
 VERDICTS = {
+    "the delta rule copies from further back with erasing than without": lambda: (
+        kept_back("delta-adds") < 0.4 < 0.6 < kept_back("delta")
+    ),
     "Only DeltaNet without erasing comes near them": lambda: (
         abs(recalled("delta-adds").mean - by_codes()) < 0.03
         and max(recalled(model).mean for model in ("delta", "gated", "linear", "gla"))
