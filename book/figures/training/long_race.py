@@ -161,12 +161,6 @@ def marks(run: Record) -> list[int]:
     return [update for update in by_novel(run) if update and update % every == 0]
 
 
-def ahead(seed: int = 0) -> list[float]:
-    """By how much softmax's loss is above linear attention's, at each mark."""
-    own, other = losses(of("linear", seed)), losses(of("softmax", seed))
-    return [other[update] - own[update] for update in marks(of("linear"))]
-
-
 def far_saves(seed: int = 0) -> list[Pairs]:
     """What linear attention saves over near-sighted heads alone, novel by novel, at each mark."""
     own, near = by_novel(of("linear", seed)), by_novel(of("linear, near only", seed))
