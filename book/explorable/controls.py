@@ -46,7 +46,8 @@ def legend(figure, view):
         tag("li", _swatch(_mark(figure, curve), f"var(--{curve.color})", curve.dash), escape(name))
         for name, curve in others.items()
     ]
-    limits = [tag("ul", *items, cls="explorable-limits")] if items else []
+    drawn = any(trace.curve.role != "series" for trace in view.traces)
+    limits = [tag("ul", *items, cls="explorable-limits", hidden=not drawn)] if items else []
     return _row("legend", named + limits)
 
 

@@ -10,6 +10,7 @@
   const { element, load, save } = Elements;
   const hash = window.FigureView || { listen() {}, write() {} };
   const NEAR = 600; // px from the screen at which a figure is drawn
+  const LIMITS = new Set(["ceiling", "computer"]);
   const figures = [];
   let plotly = null;
 
@@ -191,6 +192,8 @@
       const level = leveled ? this.level : null;
       const geometry = window.ExplorableDraw.draw(this.drawn, this.frame, this.spec, this.view, level);
       this.element.toggleAttribute("data-unlabelled", geometry.unlabelled);
+      const limits = this.element.querySelector(".explorable-limits");
+      if (limits) limits.hidden = !this.view.traces.some(({ curve }) => LIMITS.has(curve.role));
       this.names.replaceChildren(...window.ExplorableDraw.unnamed(this.spec, this.view, geometry));
       this.cursor.place(this.spec, this.view, geometry, level);
     }

@@ -124,7 +124,7 @@ VERDICTS = {
     "ten read on to {glue:text}`copying_longest`": lambda: (
         sum(copying.asked(name)[-1] > 600 for name in copying.measured()) == 10
     ),
-    "Its erasing carries the copy so far. Without erasing it begins as soon": lambda: (
+    "Erasing carries the copy farther. Without it the rule begins as soon": lambda: (
         copying.learnt("delta-adds", 0.3) <= copying.learnt("delta", 0.3)
         and kept_back("delta-adds") < 0.4 < 0.6 < kept_back("delta")
     ),

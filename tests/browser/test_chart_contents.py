@@ -238,6 +238,14 @@ def test_names_that_would_leave_the_lines_no_room_stand_in_the_legend(show):
     expect(page.locator("#headline .explorable-limits")).to_be_visible()
 
 
+def test_a_limit_is_named_only_where_it_is_drawn(show):
+    limit = Series({}, {"update": [0, 1180], "hours": [0, 0.6], "loss": [2, 2]}, label="Entropy")
+    for column, named in (("loss", 1), ("perplexity", 0)):
+        page = show(headline(ceilings=[limit]), width=375, fragment=f"#headline:y={column}")
+        plot(page, "headline")
+        assert page.locator("#headline .explorable-limits:visible").count() == named
+
+
 def test_a_name_steps_aside_for_a_line_and_for_no_name_elsewhere(show):
     """The first line ends where the second goes on; their names stand far from each other."""
     ends = {"s4": ([0, 30], [3, 1]), "s6": ([0, 100], [1, 1]), "rnn": ([0, 30], [2, 2])}
