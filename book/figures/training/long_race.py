@@ -17,6 +17,7 @@ from ..lib.tables import Missing, Table
 EXPERIMENT = "long_race"
 SEEDS = (0, 1)  # the figure shows the first
 PAIR = ("linear", "softmax")
+CONTROL = ("linear", "linear, near only")
 MODELS = {
     "softmax": "Softmax",
     "linear": "Linear",
@@ -226,9 +227,9 @@ def numbers() -> dict[str, str]:
     return in_words(
         long_parameters=lambda: of("linear")["config"]["size"],
         long_read=lambda: f"{megabytes(of('linear'), of('linear')['config']['updates']):.0f} MB",
-        long_far=lambda: far_saves()[-1].spread(),
-        long_far_of=lambda: far_saves()[-1].of(),
-        long_far_early=lambda: far_saves()[0].spread(),
+        long_far=lambda: each_seed(lambda seed: far_saves(seed)[-1].spread(), *CONTROL),
+        long_far_of=lambda: each_seed(lambda seed: far_saves(seed)[-1].of(), *CONTROL),
+        long_far_early=lambda: each_seed(lambda seed: far_saves(seed)[0].spread(), *CONTROL),
         long_window_saves=lambda: window_saves().spread(),
         long_window_saves_of=lambda: window_saves().of(),
         long_early_read=lambda: f"{megabytes(of('linear'), EARLY):.1f} MB",
