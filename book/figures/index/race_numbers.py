@@ -9,12 +9,12 @@ from math import log
 from lsa.gpt import GPT, gpt_config
 from lsa.meta import on_meta
 
-from ..lib.format import counted, in_words, times
+from ..lib.format import counted, in_words, times_between
 from ..lib.pairs import Pairs, by_seed, compare, compare_seeds
 from ..lib.records import NotMeasuredError, have, need
 from ..linear_self_attention import variants
 from . import ngram_baseline
-from .race import CONTEXTS, MAIN, MODELS, PAIR, by_model, curves, differences, end, ratio, seconds
+from .race import CONTEXTS, MAIN, MODELS, PAIR, by_model, curves, differences, end, seconds, speed
 
 LINEAR_BEHIND = ("linear", "softmax")
 CONVOLUTION = "two bytes"
@@ -144,7 +144,7 @@ def numbers() -> dict[str, str]:
         "none_4096": lambda: f"{end('no attention', MAIN):.3f}",
     }
     for n in (256, MAIN, 16384):
-        makers[f"ratio_{n}"] = lambda n=n: times(ratio(n))
+        makers[f"ratio_{n}"] = lambda n=n: times_between(speed("softmax", n), speed("linear", n))
     for name in PAIR:
         makers[f"{name}_{MAIN}"] = lambda name=name: f"{end(name, MAIN):.3f}"
         for n in (MAIN, 16384):
