@@ -13,7 +13,15 @@ from lsa.gpt import GPT, gpt_config
 from ...explorable.figure import Axis, Explorable, Filter, Series, Toggle
 from ..lib.format import in_words, listed
 from ..lib.pairs import Pairs, compare
-from ..lib.records import NotMeasuredError, Record, learned, need, provenance, rows
+from ..lib.records import (
+    NotMeasuredError,
+    Record,
+    learned,
+    losses_by_update,
+    need,
+    provenance,
+    rows,
+)
 from ..lib.tables import Missing, Table
 from ..lib.tasks import label
 
@@ -127,9 +135,20 @@ def loss(name: str, distance: int, update: int) -> float:
     )
 
 
+def on_novels(name: str, update: int) -> float:
+    """Mean loss on held-out novels as they are, after so many updates. Raises NotMeasuredError."""
+    return fmean(losses_by_update(run)[update] for run in seeds_of(name, update))
+
+
 def asked(name: str) -> list[int]:
     """After how many updates the runs of a name were asked. Raises NotMeasuredError."""
     return sorted({update for run in runs_of(name) for update in run["config"]["asked"]})
+
+
+def read_on() -> list[str]:
+    """The models of which a run made more updates than the shortest of all."""
+    most = {name: runs[-1]["config"]["updates"] for name, runs in measured().items()}
+    return [name for name, updates in most.items() if updates > min(most.values())]
 
 
 def learnt(name: str, least: float) -> int:
@@ -204,12 +223,11 @@ def table() -> Table | Missing:
     found = measured()
     if not found:
         return Missing(EXPERIMENT)
-    cells = []
+    cells, least = [], min(runs[0]["config"]["updates"] for runs in found.values())
     for model, runs in found.items():
-        ends = sorted({run["config"]["updates"] for run in runs})
-        for update in ends:
+        for update in sorted({run["config"]["updates"] for run in runs}):
             gains = [gain(model, back, update).mean for back in BACK]
-            name = named(model) if update == ends[0] else f"{named(model)}, {update:,} updates"
+            name = named(model) if update == least else f"{named(model)}, {update:,} updates"
             numbers = (*gains, loss(model, NEAREST, update))
             cells.append([name, f"{kept(model):,}", *(f"{round(x, 2) + 0:.2f}" for x in numbers)])
     titles = ["", "numbers kept", *(f"{back:,} back" for back in BACK), "the copy costs"]
@@ -266,6 +284,12 @@ def numbers() -> dict[str, str]:
             ("delta-adds", 1024),
             ("window-state", 256),
         )
+    }
+    functions |= {
+        f"copying_{model.replace('-', '_')}_novels": lambda model=model: (
+            f"{on_novels(model, longest()):.2f}"
+        )
+        for model in ("gated-delta", "delta")
     }
     return in_words(
         copying_updates=lambda: f"{config()['updates']:,}",
