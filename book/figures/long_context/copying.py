@@ -251,6 +251,26 @@ def highest(names: Iterable[str]) -> float:
     return max(gain(name, NEAREST).mean for name in names)
 
 
+def longest() -> int:
+    """Updates of the longer runs. Raises NotMeasuredError."""
+    return runs_of("linear")[-1]["config"]["updates"]
+
+
+def _longer() -> dict[str, Callable[[], str]]:
+    """Numbers of the longer runs, by what they are called in the chapter."""
+    near = ("gated", "gated-delta", "linear", "delta", "delta-adds", "window-state")
+    far = {"linear": 1024, "delta": 1024, "delta-adds": 1024, "window-state": 256}
+    named = {model: f"copying_{model.replace('-', '_')}" for model in near}
+    return {
+        **{f"{named[m]}_longer": lambda m=m: each_seed(m, longest()) for m in near},
+        **{f"{named[m]}_{d}": lambda m=m, d=d: each_seed(m, longest(), d) for m, d in far.items()},
+        **{
+            f"{named[m]}_novels": lambda m=m: f"{on_novels(m, longest()):.2f}"
+            for m in ("gated-delta", "delta")
+        },
+    }
+
+
 def numbers() -> dict[str, str]:
     """Numbers for the chapter."""
 
@@ -260,36 +280,12 @@ def numbers() -> dict[str, str]:
     def megabytes() -> float:
         return config()["updates"] * config()["spans"] * config()["span"] / 1e6
 
-    def longest() -> int:
-        return runs_of("linear")[-1]["config"]["updates"]
-
     def late() -> int:  # the last time asked before linear attention copies
         return asked("linear")[asked("linear").index(learnt("linear", 0.3)) - 1]
 
     functions: dict[str, Callable[[], str]] = {
         f"copying_{model.replace('-', '_')}_64": lambda model=model: each_seed(model)
         for model in GLUED
-    }
-    functions |= {
-        f"copying_{model.replace('-', '_')}_longer": lambda model=model: each_seed(model, longest())
-        for model in ("gated", "gated-delta", "linear", "delta", "delta-adds", "window-state")
-    }
-    functions |= {
-        f"copying_{model.replace('-', '_')}_{far}": lambda model=model, far=far: each_seed(
-            model, longest(), far
-        )
-        for model, far in (
-            ("linear", 1024),
-            ("delta", 1024),
-            ("delta-adds", 1024),
-            ("window-state", 256),
-        )
-    }
-    functions |= {
-        f"copying_{model.replace('-', '_')}_novels": lambda model=model: (
-            f"{on_novels(model, longest()):.2f}"
-        )
-        for model in ("gated-delta", "delta")
     }
     return in_words(
         copying_updates=lambda: f"{config()['updates']:,}",
@@ -312,4 +308,5 @@ def numbers() -> dict[str, str]:
         copying_rare_updates=lambda: f"{config(RARE)['updates']:,}",
         copying_rare_softmax=lambda: each_seed(RARE),
         **functions,
+        **_longer(),
     )
