@@ -243,6 +243,9 @@ VERDICTS = {
         )
         < 0.05
     ),
+    "After 7,936 tokens the teacher gains nothing either": lambda: (
+        few_states.teacher(7936).mean < 0.1
+    ),
     "More learned features add no more": lambda: every(
         few_states.arm_brings(arm, "gain").mean
         < few_states.arm_brings(few_states.STATE, "gain").mean + 0.01

@@ -98,8 +98,15 @@ def way(heads: int = 8) -> float:
     return brings("gain", heads=heads).mean / (teacher - gain(WINDOW, heads=heads).mean)
 
 
+def teacher(distance: int = HERE, pairs: int = 0) -> Mean:
+    """Gain of the unchanged model on the same texts. Raises NotMeasuredError."""
+    asked = {"kind": "lists" if pairs else "passages", "distance": distance, "pairs": pairs}
+    [run] = students("softmax", heads=0)
+    return mean_of([*at_the_end(run, "softmax", "gain", **asked).values()])
+
+
 def table() -> Table | Missing:
-    """Both students after training, asked for passages and for lists."""
+    """Both students after training, asked for passages and for lists, and their teacher."""
     questions = [(f"passage, {distance:,}", distance, 0) for distance in DISTANCES]
     questions += [(f"names, {pairs}", HERE, pairs) for pairs in PAIRS]
     cells = []
@@ -109,10 +116,23 @@ def table() -> Table | Missing:
             added = [brings(column, *where) for column in ("gain", "loss")]
         except NotMeasuredError:
             continue
-        cells.append([label, str(gains[0].texts), *(str(each) for each in (*gains, *added))])
+        try:
+            taught = str(teacher(*where))
+        except NotMeasuredError:
+            taught = "–"
+        shown = map(str, (*gains, taught, *added))
+        cells.append([label, str(gains[0].texts), *shown])
     if not cells:
         return Missing(EXPERIMENT)
-    titles = ["asked for", "texts", "with states", "without", "states add", "to the loss"]
+    titles = [
+        "asked for",
+        "texts",
+        "with states",
+        "without",
+        "teacher",
+        "states add",
+        "to the loss",
+    ]
     return Table(titles, cells)
 
 
