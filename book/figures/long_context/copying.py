@@ -50,6 +50,7 @@ TWICE = [  # at twice the race's rate
 ]
 STATE_TWICE = "window-and-sum-often-rate0.004"
 SLOW = "gate-slow", "delta-slow"  # gates that begin slow
+SLOWER = *SLOW, "delta-slow-longer"
 SHOWN = ("softmax", "taylor-2", "exp", "linear", "gated-delta", "delta")  # at first
 NEAREST, BACK = 64, (64, 256, 1024, 4096)
 GLUED = ("unshifted", "taylor-4", "taylor-2", "exp", "linear", "window-state")
@@ -304,6 +305,7 @@ def numbers() -> dict[str, str]:
         copying_window_state_twice=lambda: each_seed(STATE_TWICE),
         copying_twice=lambda: f"{highest(TWICE):.2f}",
         copying_slow=lambda: f"{highest(SLOW):.2f}",
+        copying_slow_longer=lambda: each_seed(SLOWER[-1]),
         copying_slower=lambda: f"{config(SLOW[0])['slower']}",
         copying_rare_updates=lambda: f"{config(RARE)['updates']:,}",
         copying_rare_softmax=lambda: each_seed(RARE),
