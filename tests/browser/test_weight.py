@@ -90,8 +90,10 @@ def test_a_page_opened_from_a_file_lies_still_while_its_letters_come(browser, bu
     tab.add_init_script(NOTE_SHIFTS)
     tab.goto(f"{built_book.as_uri()}/book/linear-self-attention.html")
     tab.wait_for_selector("html[data-ready]", state="attached")
-    tab.evaluate("document.fonts.ready")
-    tab.wait_for_function("[...document.fonts].some(({ status }) => status === 'loaded')")
+    late = "[...document.fonts].some((one) => one.display === 'swap' && one.status === 'loaded')"
+    tab.wait_for_function(late)
+    tab.wait_for_function("!document.documentElement.style.visibility")
+    tab.wait_for_timeout(200)
     assert tab.evaluate("window.shift") < MOST_SHIFT
     tab.close()
 
