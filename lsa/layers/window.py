@@ -77,16 +77,20 @@ def late_blocks(
     T, first = q.shape[1], first_k.shape[1]
     C = max(window, LEAST_BLOCK)
     n = -(-T // C)
-    q, k, v = (F.pad(x.transpose(1, 2), (0, 0, 0, n * C - T)) for x in (q, k, v))
+
+    def in_blocks(x: Tensor, n: int) -> Tensor:
+        x = F.pad(x.transpose(1, 2), (0, 0, 0, n * C - x.shape[1]))
+        return x.unflatten(2, (n, C))
 
     def seen(near: Tensor, kept: Tensor) -> Tensor:
-        near = near.unfold(2, C + window - 1, C).transpose(-1, -2)  # [B, H, n, C + window - 1, K]
+        # A block and the start of the next one, rather than `unfold`, whose gradient is slow.
+        near = in_blocks(near, n + 1)
         kept = kept.transpose(1, 2).unsqueeze(2).expand(-1, -1, n, -1, -1)
-        return torch.cat((kept, near), 3).flatten(1, 2)
+        return torch.cat((kept, near[:, :, :-1], near[:, :, 1:, : window - 1]), 3).flatten(1, 2)
 
     band = torch.ones(C, C + window - 1, dtype=torch.bool, device=q.device).triu().tril(window - 1)
     mask = F.pad(band, (first, 0), value=True)
-    return q.unflatten(2, (n, C)).flatten(1, 2), seen(k, first_k), seen(v, first_v), mask
+    return in_blocks(q, n).flatten(1, 2), seen(k, first_k), seen(v, first_v), mask
 
 
 class RingCache(NamedTuple):
