@@ -15,7 +15,7 @@ COMPARED = {
         78,
         ATTENTION | {"returns", "learning_rate", "meets", "slower"},
     ),
-    "long race": (long_race, 7, ATTENTION),
+    "long race": (long_race, 11, ATTENTION | {"updates", "cooldown_updates", "asked"}),
     "scaling": (scaling, 6 * len(scaling.SIZES), {"size", "shape", "attention", "seed"}),
     "variants": (variants, None, {"attention", "seed", *OPTIONS}),
     **{

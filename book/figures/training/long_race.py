@@ -31,13 +31,17 @@ EARLY, MIDDLE = 305, 2440  # updates after which the lead of the chapter's sente
 LETTERS = 64  # of such a text, at most
 
 
-def runs(seed: int = 0) -> dict[str, Record]:
-    """The complete run of a seed of each model that has one, of the plan's scale."""
+def runs(seed: int = 0, *, whole: bool = False) -> dict[str, Record]:
+    """The complete run of a seed of each model that has one, of the plan's scale.
+
+    whole: those that read all training novels.
+    """
     by_model = {
         run["config"]["model"]: run
         for run in learned(EXPERIMENT)
         if run["complete"] and "again" in run["tables"]
         if run["config"]["seed"] == seed and run["config"]["scale"] == "nano"
+        if (run["config"]["updates"] > READ[-1]) == whole
     }
     return {model: by_model[model] for model in MODELS if model in by_model}
 
@@ -88,7 +92,8 @@ def _series(model: str, run: Record) -> Series:
         columns[f"gain_{distance}"] = [*means]
         columns[f"low_{distance}"] = [a - b for a, b in zip(means, halves, strict=True)]
         columns[f"high_{distance}"] = [a + b for a, b in zip(means, halves, strict=True)]
-    return Series({"model": model}, columns, source=run["path"])
+    read = f"{megabytes(run, run['config']['updates']):.0f} MB"
+    return Series({"model": model, "text": read}, columns, source=run["path"])
 
 
 def _gain_axis(distance: int) -> Axis:
@@ -100,9 +105,10 @@ def _gain_axis(distance: int) -> Axis:
 
 def figure(id: str = "long-race") -> Explorable | Missing:
     """Loss, and gain on a repeated passage at five distances, against megabytes read."""
-    found = runs()
+    found, whole = runs(), runs(whole=True)
     if not found:
         return Missing(EXPERIMENT)
+    every = [*found.items(), *whole.items()]
     return Explorable(
         id=id,
         caption=_caption(found),
@@ -110,7 +116,7 @@ def figure(id: str = "long-race") -> Explorable | Missing:
             "Held-out loss, or the gain on a passage that comes again, against the megabytes of "
             "text read, one line for each model."
         ),
-        series=[_series(model, run) for model, run in found.items()],
+        series=[_series(model, run) for model, run in every],
         x=Axis("megabytes", "Text read", "MB", digits=3),
         y=Choice(
             "Show",
@@ -118,9 +124,10 @@ def figure(id: str = "long-race") -> Explorable | Missing:
             default="gain_256",
         ),
         color="model",
+        dash="text" if whole else None,
         mark="line+dot",
         controls=[Toggle("model", "Model", options={model: MODELS[model] for model in found})],
-        provenance=provenance([*found.values()]),
+        provenance=provenance([run for _, run in every]),
     )
 
 
@@ -135,9 +142,9 @@ def _caption(found: dict[str, Record]) -> str:
     )
 
 
-def of(model: str, seed: int = 0) -> Record:
+def of(model: str, seed: int = 0, *, whole: bool = False) -> Record:
     """The complete run of a model. Raises NotMeasuredError."""
-    return need(runs(seed).get(model), f"{EXPERIMENT}: no {model} of seed {seed}")
+    return need(runs(seed, whole=whole).get(model), f"{EXPERIMENT}: no {model} of seed {seed}")
 
 
 def seeds_of(*models: str) -> list[int]:

@@ -12,6 +12,7 @@ def run(model, gain):
         "model": model,
         "scale": "nano",
         "validate_every": 1000,
+        "updates": 1000,
         "seed": 0,
         "spans": 4,
         "context": 1024,
