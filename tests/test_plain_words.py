@@ -1,4 +1,4 @@
-"""What `make prose` reports: each rule, at its line, and nothing that is no prose."""
+"""`make prose` fails on spelling alone, and no word is misspelt."""
 
 import subprocess
 from pathlib import Path
