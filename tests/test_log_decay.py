@@ -90,6 +90,12 @@ def test_the_operators_with_decay_are_the_definition(constant):
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
     with torch.no_grad():
         out = attend_operator(*leaves, *options, False)
+        at_zero = (torch.zeros_like(x) for x in leaves[3:5])
+        started = [
+            attend_operator(*leaves[:3], *state, leaves[5], *options, False)[:3]
+            for state in ((None, None), at_zero)
+        ]
+    torch.testing.assert_close(*started)
     given = weights[0], None, None
     call = (*leaves, *options, True, *out, *given)
     torch.library.opcheck(gradient_operator, call, test_utils=OPERATOR_RULES)
