@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ..figures.lib.records import NotMeasuredError
 
@@ -28,6 +28,30 @@ def every(results: Iterable[bool]) -> bool:
     """`all`, but False for no results."""
     answers = [*results]
     return bool(answers) and all(answers)
+
+
+class Estimate(Protocol):
+    """A mean with half of its 95% interval, None if a single value has none."""
+
+    @property
+    def mean(self) -> float: ...
+    @property
+    def half(self) -> float | None: ...
+
+
+def is_above(estimate: Estimate) -> bool:
+    """Whether the 95% interval of a mean lies above zero."""
+    return estimate.half is not None and estimate.mean > estimate.half
+
+
+def is_below(estimate: Estimate) -> bool:
+    """Whether the 95% interval of a mean lies below zero."""
+    return estimate.half is not None and estimate.mean < -estimate.half
+
+
+def is_undecided(estimate: Estimate) -> bool:
+    """Whether the 95% interval of a mean includes zero."""
+    return estimate.half is not None and abs(estimate.mean) <= estimate.half
 
 
 def verdicts() -> Iterator[Verdict]:

@@ -13,20 +13,14 @@ from ..figures.index.race_numbers import (
     over_seeds,
     table_behind,
 )
-from ..figures.lib.pairs import Pairs
 from ..figures.lib.records import device_name, have, load
 from ..figures.three_modes import block_speed, published
 from ..figures.trained_model import distances
 from ..figures.trained_model.measured import measured, recall
 from ..figures.trained_model.remove_exponential import SOME, everywhere, first_alone, missing
-from . import every
+from . import every, is_above, is_below, is_undecided
 
 NEAR = "softmax, near only"
-
-
-def is_clear(difference: Pairs) -> bool:
-    """Whether a t test over seeds separates a mean from zero."""
-    return abs(difference.mean) > (difference.half or float("inf"))
 
 
 VERDICTS = {
@@ -38,7 +32,7 @@ VERDICTS = {
         run["provenance"]["device"]["kind"] == "cpu" for run in load()
     ),
     "in its place lowers the loss by {glue:text}`seeds_far_costs` nats": lambda: (
-        is_clear(far_costs()) and len(race.CONTEXTS) == 4
+        is_above(far_costs()) and len(race.CONTEXTS) == 4
     ),
     "At 256 tokens the quartiles of both blocks include one": lambda: every(
         softmax["low"] < chunked["high"] and chunked["low"] < softmax["high"]
@@ -47,20 +41,20 @@ VERDICTS = {
         for chunked in [block_speed.point(scale, "chunked", 256)]
     ),
     "ends {glue:text}`near_lead_16384` nats a byte below linear attention": lambda: (
-        is_clear(near_lead(16384)) and race.end(NEAR, 16384) < race.end("softmax", 16384) - 0.005
+        is_above(near_lead(16384)) and race.end(NEAR, 16384) < race.end("softmax", 16384) - 0.005
     ),
     "nats below all attentions of the race, at every context": lambda: (
         min(convolution_leads()) > 0.03
         and every(len(race.ends(CONVOLUTION, n)) == 3 for n in race.CONTEXTS)
     ),
-    "nats lower than softmax in the mean over four contexts": lambda: (
-        is_clear(over_seeds(("window", "softmax"))) and over_seeds(("window", "softmax")).mean < 0
+    "nats lower than softmax in the mean over four contexts": lambda: is_below(
+        over_seeds(("window", "softmax"))
     ),
-    "From linear attention we see no difference": lambda: (
-        not is_clear(over_seeds(("window", "linear")))
+    "From linear attention we see no difference": lambda: is_undecided(
+        over_seeds(("window", "linear"))
     ),
     "The mean over four contexts, {glue:text}`near_lead`, does not separate them": lambda: (
-        not is_clear(near_lead())
+        is_undecided(near_lead())
     ),
     "With 24 of its {glue:text}`price_all` heads looking back it still does": lambda: (
         missing(first_alone(SOME)).mean < 0.1
@@ -80,7 +74,7 @@ VERDICTS = {
     ),
     "seeds each of": lambda: len(recalled("linear")) == len(recalled("softmax")),
     "Update for update we see no difference.": lambda: every(
-        abs(linear_behind(n).mean) < 0.01 and not is_clear(linear_behind(n)) for n in race.CONTEXTS
+        abs(linear_behind(n).mean) < 0.01 and is_undecided(linear_behind(n)) for n in race.CONTEXTS
     ),
     "untrained, [costs far more]": lambda: (
         measured(everywhere("linear"), "cut").mean > 5 * measured(everywhere(), "cut").mean
@@ -101,11 +95,11 @@ VERDICTS = {
     "linear attention ends {glue:text}`seeds_behind` nats lower": lambda: (
         over_seeds(LINEAR_BEHIND).mean < 0
     ),
-    "After the same updates we see no difference in loss.": lambda: (
-        not is_clear(over_seeds(LINEAR_BEHIND))
+    "After the same updates we see no difference in loss.": lambda: is_undecided(
+        over_seeds(LINEAR_BEHIND)
     ),
     "own recipe softmax leads at 256 bytes by": lambda: (
-        is_clear(table_behind()) and table_behind().mean > 0 and table_behind().count == 3
+        is_above(table_behind()) and table_behind().count == 3
     ),
     "The time of an update depends on the context.": lambda: (
         1 < race.ratio(256) < race.ratio(1024) < race.ratio(4096) < race.ratio(16384)

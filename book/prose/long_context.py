@@ -10,7 +10,7 @@ from ..figures.long_context import copying, distant_recall, recall, whole_novels
 from ..figures.long_context.long_context import CONTEXTS, MAIN, MODELS, gain_at, gains, runs_of
 from ..figures.long_context.long_context_tables import bytes_read, rise
 from ..figures.long_context.whole_novels import apart
-from . import every
+from . import every, is_below, is_undecided
 
 LITTLE = 0.02  # nats a byte
 DISTANCES = (64, 256, 1024, 4096, 16384)  # bytes back
@@ -209,8 +209,7 @@ VERDICTS = {
         abs(right("linear", "noise", 4) - right("linear", "noise", 16384)) < 0.03
     ),
     "Past the length of its training neither attention's loss visibly rises": lambda: every(
-        abs(found.mean) < (found.half or 0)
-        for found in (rise(name, context) for name in MODELS for context in (256, MAIN))
+        is_undecided(rise(name, context)) for name in MODELS for context in (256, MAIN)
     ),
     "Models trained at 16,384 bytes gain the most from more text": lambda: every(
         worth(name, context) <= worth(name, CONTEXTS[-1]) for name in MODELS for context in CONTEXTS
@@ -245,9 +244,9 @@ VERDICTS = {
         )
     ),
     "Two of the intervals exclude zero, and both favour linear attention": lambda: (
-        sum(abs(one.mean) > (one.half or 1) for one in whole_novels.differences()) == 2
+        sum(not is_undecided(one) for one in whole_novels.differences()) == 2
         and every(
-            one.mean < -(one.half or 1) and one.agreeing == 5
+            is_below(one) and one.agreeing == 5
             for one in (apart(MAIN), apart(whole_novels.LONG, whole_novels.BEYOND))
         )
     ),

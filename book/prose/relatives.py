@@ -9,7 +9,7 @@ from ..figures.lib.tasks import hardest
 from ..figures.relatives import family, play, random_codes, recall
 from ..figures.relatives.layer_speed import BATCH, LONG, SHORT, ahead, tick
 from ..figures.relatives.overwriting import TASK, change, erasing, shares
-from . import every
+from . import every, is_above, is_undecided
 from .long_context import kept_back
 
 FIXED = ("linear", "rwkv", "s6", "gated", "delta")  # layers with a state of fixed size
@@ -107,9 +107,7 @@ VERDICTS = {
     "Each number is the mean of three seeds": lambda: every(
         len(tasks.trainings(task)) == 9 for task in family.TASKS
     ),
-    "Erasing helps where keys are rewritten": lambda: (
-        erasing(TASK).mean > (erasing(TASK).half or 100)
-    ),
+    "Erasing helps where keys are rewritten": lambda: is_above(erasing(TASK)),
     "Both do best at the middle one of three rates": lambda: (
         {rate(TASK, "delta"), rate(TASK, "delta-adds")} == {3e-3}
     ),
@@ -123,17 +121,15 @@ VERDICTS = {
         pairs(TASK, change), 1
     ),
     "points may be chance": lambda: (
-        0 < tasks.lead(TASK, "delta", "softmax").mean < tasks.lead(TASK, "delta", "softmax").half
+        is_undecided(tasks.lead(TASK, "delta", "softmax"))
+        and tasks.lead(TASK, "delta", "softmax").mean > 0
     ),
-    "After eight writes of a key the erase term brings": lambda: (
-        erasing(TASK).mean > (erasing(TASK).half or 1)
-    ),
+    "After eight writes of a key the erase term brings": lambda: is_above(erasing(TASK)),
     "the delta rule's lead over linear attention in recall does not need its erase term": lambda: (
         min(recalled("delta").low, recalled("delta-adds").low) > recalled("linear").high + 0.2
     ),
     "The delta rule leads linear attention by": lambda: every(
-        lead.mean > (lead.half or 100)
-        for lead in (tasks.lead("recall", name, "linear") for name in ("delta", "delta-adds"))
+        is_above(tasks.lead("recall", name, "linear")) for name in ("delta", "delta-adds")
     ),
     "At each of three rates, with each of three seeds, the control recalls more": lambda: agree(
         pairs("recall"), -1
@@ -157,7 +153,7 @@ VERDICTS = {
         pairs("selective copying"), 1
     ),
     "This interval includes zero": lambda: (
-        0 < erasing("selective copying").mean < (erasing("selective copying").half or 0)
+        is_undecided(erasing("selective copying")) and erasing("selective copying").mean > 0
     ),
     "the control does best at an end of the range": lambda: (
         {rate("recall", "delta-adds"), rate("selective copying", "delta-adds")} <= {1e-3, 1e-2}

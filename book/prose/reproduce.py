@@ -21,8 +21,7 @@ from ..figures.trained_model.remove_exponential import (
 )
 from ..figures.training import scaling
 from ..figures.training.state_size import Arm, behind
-from . import every
-from .index import is_clear
+from . import every, is_above
 
 
 def softmax_left_first(context: int) -> bool:
@@ -84,7 +83,7 @@ VERDICTS = {
     ),
     "because of cache hits | holds |": lambda: rnn_orders.largest()[1] > 1.2,
     "| holds for formulas, not for this network |": lambda: (
-        variants.normaliser_costs(have("variants"))[0] > 0.1 and is_clear(variants.outputs_cost())
+        variants.normaliser_costs(have("variants"))[0] > 0.1 and is_above(variants.outputs_cost())
     ),
     "holds for most of the recall 256 tokens back, with other heads farther back": lambda: (
         (FEW, SOME) == (8, 24)

@@ -1,11 +1,9 @@
 """Guarded sentences of the chapter on state spaces."""
 
-from math import inf
-
 from ..figures.lib import tasks
 from ..figures.state_spaces import induction
 from ..figures.state_spaces.copying_tasks import COPYING, SELECTIVE, least, runs_of
-from . import every
+from . import every, is_above, is_undecided
 
 
 def selected(model: str) -> tasks.Share:
@@ -22,8 +20,7 @@ def width(model: str) -> float:
 VERDICTS = {
     "Every layer copies": lambda: least(COPYING) > 0.95,
     "Selective copying separates S6 from S4 and S4D": lambda: every(
-        (lead := tasks.lead(SELECTIVE, "s6", other)).mean > (lead.half or inf)
-        for other in ("s4", "s4d")
+        is_above(tasks.lead(SELECTIVE, "s6", other)) for other in ("s4", "s4d")
     ),
     "Neither had solved the task when it stopped": lambda: every(
         selected(name).high < 0.995 for name in ("s4", "s4d")
@@ -33,12 +30,9 @@ VERDICTS = {
         > max(selected(name).mean for name in runs_of(SELECTIVE) if name not in ("s6", "delta"))
     ),
     "By seed neither is clearly behind": lambda: every(
-        abs(lead.mean) < (lead.half or 0)
-        for lead in (
-            tasks.lead(SELECTIVE, first, other)
-            for first in ("s6", "delta")
-            for other in ("linear", "softmax")
-        )
+        is_undecided(tasks.lead(SELECTIVE, first, other))
+        for first in ("s6", "delta")
+        for other in ("linear", "softmax")
     ),
     "in selective copying S4 and S6 did best at the largest of three": lambda: every(
         run["config"]["learning_rate"] == max(rate for rate, _ in tasks.trainings(SELECTIVE))

@@ -43,7 +43,7 @@ from ..figures.trained_model.remove_exponential import (
     shared_heads,
 )
 from ..figures.trained_model.windows import measured_windows, of_window
-from . import every
+from . import every, is_above, is_below, is_undecided
 
 
 def gain(run: Record) -> float:
@@ -56,21 +56,19 @@ def rise(run: Record) -> float:
 
 def keeps_all(run: Record) -> bool:
     """Whether the 95% interval of a loss of gain includes zero."""
-    lost = missing(run)
-    return abs(lost.mean) < lost.half
+    return is_undecided(missing(run))
 
 
-def more_recalled(run: Record) -> float:
-    """Lower end of the 95% interval of what a run recalls above softmax."""
-    more = more_recall(run, softmax_of(run))
-    return more.mean - more.half
+def recalls_more(run: Record) -> bool:
+    """Whether the 95% interval of what a run recalls above softmax is above zero."""
+    return is_above(more_recall(run, softmax_of(run)))
 
 
 def forty_suffice() -> bool:
     """Whether heads of both rankings keep the gain, and farther back copy better than all."""
     kept = distances.way("but", distances.MORE, HERE, distances.AT_BOTH)
     better = change(distances.both(), "second")
-    return kept > 0.95 and more_recalled(distances.both()) > 0 and better.mean < -better.half
+    return kept > 0.95 and recalls_more(distances.both()) and is_below(better)
 
 
 def most_alone_layer() -> bool:
@@ -111,9 +109,8 @@ VERDICTS = {
         0 < recall(confined(FEW)).mean < 0.3 * recall(confined(0)).mean
     ),
     "That is no better copying: the copy's own loss changes by": lambda: (
-        abs(change(first_alone(SOME), "second").mean) < change(first_alone(SOME), "second").half
-        and more_recall(first_alone(SOME), confined(0)).mean
-        > more_recall(first_alone(SOME), confined(0)).half
+        is_undecided(change(first_alone(SOME), "second"))
+        and is_above(more_recall(first_alone(SOME), confined(0)))
     ),
     "So one token makes the difference": lambda: (
         rise(everywhere("window-64-1")) < 0.3 < 1 < rise(everywhere("window-64-0"))
@@ -147,11 +144,11 @@ VERDICTS = {
     "After 4,096 it adds {glue:text}`near_adds_4096` to the recall": lambda: (
         ranking()[0].name == "18.6"
         and distances.takes("but-here", HERE).mean > 0.5
-        and distances.far_recall("but-here").mean > distances.far_recall("but-here").half
+        and is_above(distances.far_recall("but-here"))
     ),
     "and head 7.7 {glue:text}`second_adds_4096`": lambda: (
         ranking()[1].name == ranking(distance=FAR)[-1].name == "7.7"
-        and more_recalled(distances.last()) > 0
+        and recalls_more(distances.last())
     ),
     "<head-grid:text=far>` stands first": lambda: (
         ranking(distance=FAR)[0].name == "18.8" and distances.place() > HEADS / 2
@@ -202,22 +199,19 @@ VERDICTS = {
         halves_share(FEW) >= FEW - 1 and halves_share(SOME) > SOME / 2
     ),
     "The gain is higher with states": lambda: every(
-        whole_model.brings(tokens, "gain").mean > whole_model.brings(tokens, "gain").half
-        for tokens in whole_model.marks()
+        is_above(whole_model.brings(tokens, "gain")) for tokens in whole_model.marks()
     ),
     "Whether it is recall is open": lambda: abs(right("state") - right("window")) < 0.03,
     "Prose loses little": lambda: every(
         whole_model.rise(arm, whole_model.marks()[-1]).mean < 0.1 for arm in ("state", "window")
     ),
     "With 4,096 tokens between, the loss is higher with states, and with 1,024 lower": lambda: (
-        far_adds("gain", 4096).mean < -far_adds("gain", 4096).half
-        and far_adds("loss", 4096).mean > far_adds("loss", 4096).half
-        and far_adds("gain", 1024).mean > far_adds("gain", 1024).half
-        and far_adds("loss", 1024).mean < -far_adds("loss", 1024).half
+        is_below(far_adds("gain", 4096))
+        and is_above(far_adds("loss", 4096))
+        and is_above(far_adds("gain", 1024))
+        and is_below(far_adds("loss", 1024))
     ),
-    "The gain with states rose by": lambda: (
-        whole_model.changed("state").mean > whole_model.changed("state").half
-    ),
+    "The gain with states rose by": lambda: is_above(whole_model.changed("state")),
     "over a hundred times as many": lambda: whole_model.marks()[-1] < 40e6 / 100,
     "a state brings back almost none of the gain": lambda: few_states.way() < 0.03,
     "States in the first 24 heads add more": lambda: (

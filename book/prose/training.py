@@ -27,22 +27,12 @@ from ..figures.training.race_tables import LEVELS, NEAR
 from ..figures.training.scaling_rates import rise
 from ..figures.training.state_size import Arm
 from ..figures.training.state_tables import added, gap, more_heads, pair
-from . import every
+from . import every, is_above, is_below, is_undecided
 
 RATES = (
     "nothing changed", "half the learning rate", "twice the learning rate",
     "four times the learning rate",
 )  # fmt: skip
-
-
-def is_above(difference: Pairs) -> bool:
-    """Whether a difference is above zero by its 95% interval."""
-    return difference.half is not None and difference.mean > difference.half
-
-
-def is_undecided(difference: Pairs) -> bool:
-    """Whether the 95% interval of a difference includes zero."""
-    return difference.half is not None and abs(difference.mean) < difference.half
 
 
 def lower(suspect: str) -> Pairs:
@@ -197,7 +187,7 @@ VERDICTS = {
     "They end softmax's plateau, but not linear attention's. By then softmax with them": lambda: (
         leaves("rotation", "softmax") is not None
         and leaves("rotation", "linear") is None
-        and plateau.rotary_saves().mean > (plateau.rotary_saves().half or 1)
+        and is_above(plateau.rotary_saves())
         and plateau.rotary_saves().of() == "3 of 3"
     ),
     "Both models leave, and softmax ends": lambda: (
@@ -216,8 +206,7 @@ VERDICTS = {
         stays("as it was")
     ),
     "models with eight heads end lower than those with two": lambda: every(
-        more_heads(weights).mean < -(more_heads(weights).half or 1)
-        for weights in ("softmax", "elu + 1")
+        is_below(more_heads(weights)) for weights in ("softmax", "elu + 1")
     ),
     "Among states of a fixed size the smallest ends lowest": lambda: every(
         state_size.end(Arm("elu + 1", "fades", 16)) < state_size.end(arm)
@@ -260,8 +249,8 @@ VERDICTS = {
     "At twice and at four times the rate the gaps are": lambda: every(
         map(is_undecided, map(gap, RATES[2:]))
     ),
-    "No rate shows a gain beyond the spread": lambda: every(
-        gap(rate).mean > -(gap(rate).half or 0) for rate in RATES
+    "No rate shows a gain beyond the spread": lambda: (
+        not any(is_below(gap(rate)) for rate in RATES)
     ),
     "Scores eight times as large sharpen the trained heads little": lambda: (
         0.85
@@ -290,8 +279,8 @@ VERDICTS = {
     "Taylor 4 has sharper heads than Taylor 2 and ends lower": lambda: (
         sharpest("Taylor 4") < sharpest("Taylor 2") and added("more terms: Taylor 4").mean < 0
     ),
-    "sizes linear attention ends {glue:text}`scaling_all` nats lower": lambda: (
-        scaling.behind().mean < -(scaling.behind().half or 1)
+    "sizes linear attention ends {glue:text}`scaling_all` nats lower": lambda: is_below(
+        scaling.behind()
     ),
     "From 0.5M parameters up, a cut made after looking": lambda: (
         scaling.behind(scaling.LARGE).mean < 0
@@ -311,7 +300,8 @@ VERDICTS = {
         abs(compare(long_race.last_gains("linear, near only", 256)).mean) < 0.001
     ),
     "The loss shows no difference, within about a hundredth of a nat": lambda: (
-        abs(long_race.window_behind().mean) < (long_race.window_behind().half or 0) < 0.013
+        is_undecided(long_race.window_behind())
+        and (long_race.window_behind().half or 1) < 0.013
         and abs(compare(long_race.last_gains("window", 256)).mean) < 0.001
         and every(is_above(compare(long_race.last_gains(m, 256))) for m in ("softmax", "linear"))
     ),
