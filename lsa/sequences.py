@@ -154,10 +154,13 @@ def is_prefix(x: tuple, y: tuple) -> bool:
 
 
 def is_causal(h: Callable[[tuple], tuple], alphabet: Iterable[Token], max_length: int) -> bool:
-    """Whether h(x_1 ... x_i) = h(x)_1 ... _i, the definition, for all x of length <= max_length."""
+    """Whether h is causal for all x of length <= max_length, by the definition.
+
+    h(x) is as long as x, and h(x_1 ... x_i) = h(x)_1 ... _i.
+    """
     alphabet = tuple(alphabet)
     return all(
-        h(x[:i]) == h(x)[:i]
+        len(h(x)) == t and h(x[:i]) == h(x)[:i]
         for t in range(max_length + 1)
         for x in sequences(alphabet, t)
         for i in range(t + 1)

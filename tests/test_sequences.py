@@ -251,6 +251,11 @@ def test_causal_transformations_compose(first, second):
         assert is_causal(lambda x: f(h(x)), alphabet, t)
 
 
+def test_what_changes_the_length_is_not_causal():
+    assert is_order_preserving(lambda x: x[:2], "ab", 3)
+    assert not is_causal(lambda x: x[:2], "ab", 3)
+
+
 words = st.lists(st.sampled_from("ab"), max_size=5).map(tuple)
 
 

@@ -81,7 +81,7 @@ VERDICTS = {
     "not here, where recurrent mode is a compiled program": lambda: (
         claims.attention_is_slower() > 1
     ),
-    "because of cache hits | holds |": lambda: rnn_orders.largest()[1] > 1.2,
+    "because of cache hits | faster: holds": lambda: rnn_orders.largest()[1] > 1.2,
     "| holds for formulas, not for this network |": lambda: (
         variants.normaliser_costs(have("variants"))[0] > 0.1 and is_above(variants.outputs_cost())
     ),

@@ -9,7 +9,7 @@ from ..lib.format import duration, percent
 from ..lib.records import Record, Row, have, provenance, rows
 from ..lib.tables import Missing, Table
 
-SHOWN = ("near 1", "near 2", "near 4")
+SHOWN = ("deviation 1", "deviation 2", "deviation 4")
 
 
 def state_numbers(width: int, degree: int) -> int:
@@ -34,10 +34,10 @@ def figure(id: str = "taylor-error") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**With more terms the outputs come closer to softmax, and every term makes the state "
-            "larger.** Error of the outputs by the number of terms n, for scores q·k/√d of the "
-            "chosen standard deviation. For large scores odd n fail: many weights are negative, "
-            "and the normaliser comes near zero."
+            "**With even n every two more terms bring the outputs closer to softmax. With odd n "
+            "and large scores the error stays above 100%. Each term makes the state larger.** Error "
+            "of the outputs by the number of terms n, for scores q·k/√d of the chosen standard "
+            "deviation."
         ),
         alt=(
             "Relative error against softmax on a logarithmic scale. With an even number of terms "
@@ -88,7 +88,11 @@ def _series(run: Record) -> list[Series]:
             columns = {name: [row[name] for row in points] for name in ("degree", "state")}
             for name in ("rms", "worst", "negative"):
                 columns[name] = [100 * row[name] for row in points]
-            keys = {"scores": f"near {scale:g}", "terms": terms, "width": run["config"]["width"]}
+            keys = {
+                "scores": f"deviation {scale:g}",
+                "terms": terms,
+                "width": run["config"]["width"],
+            }
             series.append(Series(keys, columns, source=run["path"]))
     return series
 
@@ -117,7 +121,7 @@ def table(width: int = 64) -> Table | Missing:
                 *(percent(of[scale]["rms"]) for scale in scales),
             ]
         )
-    errors = [f"error, scores near {scale:g}" for scale in scales]
+    errors = [f"error, deviation {scale:g}" for scale in scales]
     return Table(["n", "numbers a head", "tokens of KV cache", "one tick", *errors], cells)
 
 

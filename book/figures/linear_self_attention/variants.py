@@ -61,8 +61,9 @@ def figure(id: str = "variants") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**Among maps that are never negative, the normaliser matters more than the map.** The "
-            "same nano GPT-2 with different weights on its values, one run of each."
+            "**With the normaliser the maps that are never negative end close together. Without "
+            "it, press *nothing*, each ends higher.** The same nano GPT-2 with different weights "
+            "on its values, one run of each."
         ),
         alt=(
             "Falling curves of validation loss against updates: softmax lowest, then linear "
@@ -152,6 +153,7 @@ def numbers() -> dict[str, str]:
         identity_with=lambda: f"{final_loss('identity'):.2f}",
         identity_without=lambda: f"{final_loss('identity', 'without'):.2f}",
         other_sum=lambda: f"{min(loss for name, loss in sums().items() if name != 'identity'):.2f}",
+        map_updates=lambda: f"{need(have('variants'), 'variants')[0]['config']['updates']:,}",
         map_pairs=lambda: f"{ngram_baseline.loss(2):.2f}",
     )
 

@@ -18,7 +18,7 @@ def test_taylor_draws_even_and_odd_apart(store):
     for curve in figure.curves:
         parity = ("even", "odd").index(curve.keys["terms"])
         assert all(n % 2 == parity for n in curve.columns["degree"])
-        scale = float(curve.keys["scores"].removeprefix("near "))
+        scale = float(curve.keys["scores"].removeprefix("deviation "))
         for n, error in zip(curve.columns["degree"], curve.columns["rms"], strict=True):
             (row,) = rows(stored_run, scale=scale, degree=n)
             assert error == pytest.approx(100 * row["rms"], rel=1e-2)
