@@ -35,9 +35,9 @@ def figure(id: str = "taylor-error") -> Explorable | Missing:
         id=id,
         caption=(
             "**With even n every two more terms bring the outputs closer to softmax. With odd n "
-            "and large scores the error stays above 100%. Each term makes the state larger.** Error "
-            "of the outputs by the number of terms n, for scores q·k/√d of the chosen standard "
-            "deviation."
+            "and large scores the error stays above 100%. Each term makes the state larger.** "
+            "Error of the outputs by the number of terms n, for scores q·k/√d of the chosen "
+            "standard deviation."
         ),
         alt=(
             "Relative error against softmax on a logarithmic scale. With an even number of terms "
