@@ -23,6 +23,7 @@ SMOKE = "run rnn_orders --smoke --device cpu --out EMPTY"
 TEXT = "run variants --smoke --device cpu --out EMPTY --corpus-source"
 MISTAKES = {
     "run nothing": "experiment: expected one of block_speed, .*, got 'nothing'",
+    "run host_time": "experiment: the code of host_time was removed after commit 3d84f693aaa8",
     "run --device tpu": "device: expected cpu or cuda, got 'tpu'",
     "gpu --device tpu --out EMPTY": "device: expected cpu or cuda, got 'tpu'",
     "gpu --device cpu:99:1 --out EMPTY": "device: .*cpu:99:1",

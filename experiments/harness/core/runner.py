@@ -69,6 +69,8 @@ def plan(
     for name in names:
         if name not in catalogue:
             raise UsageError(f"experiment: expected one of {', '.join(catalogue)}, got {name!r}")
+        if experiments and (last := catalogue[name].frozen):
+            raise UsageError(f"experiment: the code of {name} was removed after commit {last}")
     runs = [run for name in names for run in catalogue[name].runs(kind, smoke)]
     # A value may contain a comma; only one before another key separates two items.
     wanted = [part for item in only for part in re.split(r",(?=[^,]*=)", item)]
