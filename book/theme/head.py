@@ -64,6 +64,7 @@ BEFORE_STAGES = ("explorable-elements.js", "figure-pin.js", "figure-view.js")
 FONTS = (
     "fonts/source-serif-4-latin-400-normal.woff2",
     "fonts/source-serif-4-latin-600-normal.woff2",
+    "fonts/source-serif-4-latin-400-italic.woff2",  # else the first page shows another italic
 )
 FORMULA_FONTS = tuple(
     f"{KATEX.name}/fonts/KaTeX_{face}.woff2" for face in ("Main-Regular", "Math-Italic")
