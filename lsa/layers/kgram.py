@@ -21,8 +21,9 @@ class KGram(nn.Module):
 
     def __init__(self, d_model: int, k: int = 8, hidden: int | None = None) -> None:
         super().__init__()
+        whole("d_model", d_model)
         hidden = 4 * d_model if hidden is None else hidden
-        for name, value in (("d_model", d_model), ("k", k), ("hidden", hidden)):
+        for name, value in (("k", k), ("hidden", hidden)):
             whole(name, value)
         self.d_model, self.k, self.hidden = d_model, k, hidden
         self.mlp = nn.Sequential(
