@@ -158,9 +158,14 @@ def each_seed(told: Callable[[int], str], *models: str) -> str:
     return listed(need(found, f"{EXPERIMENT}: no {models}"))
 
 
-def loss(model: str, seed: int = 0) -> float:
+def all_read() -> Record:
+    """The run of linear attention that reads all training novels. Raises NotMeasuredError."""
+    return of("linear", whole=True)
+
+
+def loss(model: str, seed: int = 0, *, whole: bool = False) -> float:
     """Held-out loss at the end."""
-    return [*losses(of(model, seed)).values()][-1]
+    return [*losses(of(model, seed, whole=whole)).values()][-1]
 
 
 def marks(run: Record) -> list[int]:
@@ -169,12 +174,12 @@ def marks(run: Record) -> list[int]:
     return [update for update in by_novel(run) if update and update % every == 0]
 
 
-def far_saves(seed: int = 0) -> list[Pairs]:
+def far_saves(seed: int = 0, *, whole: bool = False) -> list[Pairs]:
     """What linear attention saves over near-sighted heads alone, novel by novel, at each mark."""
-    own, near = by_novel(of("linear", seed)), by_novel(of("linear, near only", seed))
+    own, near = (by_novel(of(model, seed, whole=whole)) for model in CONTROL)
     return [
         compare([b - a for a, b in zip(own[update], near[update], strict=True)])
-        for update in marks(of("linear"))
+        for update in marks(of("linear", whole=whole))
     ]
 
 
@@ -196,9 +201,9 @@ def window_behind() -> Pairs:
     return compare([a - b for a, b in zip(own[max(own)], other[max(other)], strict=True)])
 
 
-def last_gains(model: str, distance: int, seed: int = 0) -> list[float]:
+def last_gains(model: str, distance: int, seed: int = 0, *, whole: bool = False) -> list[float]:
     """Gain on a repeated passage at the end, by place."""
-    run = of(model, seed)
+    run = of(model, seed, whole=whole)
     return [row["gain"] for row in rows(run, "again", update=max(losses(run)), distance=distance)]
 
 
@@ -248,6 +253,19 @@ def numbers() -> dict[str, str]:
                 lambda seed: f"{loss(model, seed):.3f}", model
             )
             for key, model in KEYS.items()
+        },
+        long_all_read=lambda: f"{megabytes(all_read(), all_read()['config']['updates']):.0f} MB",
+        long_all_far=lambda: far_saves(whole=True)[-1].spread(),
+        long_all_far_of=lambda: far_saves(whole=True)[-1].of(),
+        **{
+            f"long_all_{key}": lambda key=key: f"{loss(KEYS[key], whole=True):.3f}"
+            for key in ("linear", "near")
+        },
+        **{
+            f"long_all_{back}": lambda back=back: compare(
+                last_gains("linear", back, whole=True)
+            ).spread()
+            for back in (64, 256, 896)
         },
         **{f"long_{key}_256": partial(gain, model, 256) for key, model in KEYS.items()},
     )
