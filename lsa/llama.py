@@ -20,7 +20,7 @@ from .layers.layer import check_batch
 from .layers.mixes import Mix, SoftmaxMix, WindowMix
 from .layers.window_delta import WindowDeltaMix
 from .layers.window_state import WindowStateMix
-from .machines import StateMachine, elementwise, of_tokens, residual, stack
+from .machines import StateMachine, elementwise, of_tokens, residual, single, stack
 
 
 def linear_mix(
@@ -212,13 +212,13 @@ class LlamaAttention(nn.Module):
                 raise
             return (position + x.shape[1], *states), self.o_proj(o.flatten(-2).to(x.dtype))
 
-        def step(state: tuple, x: Tensor) -> tuple[tuple, Tensor]:
-            state, y = advanced(state, x.unsqueeze(1), "tick")
-            return state, y.squeeze(1)
-
         mixes = cast("Sequence[Mix]", self.mixes)
         start = (0, *(mix.start(self.q_proj.weight) for mix in mixes))
-        return StateMachine(start, step, lambda state, x: advanced(state, x, "many"))
+        return StateMachine(
+            start,
+            single(lambda state, x: advanced(state, x, "tick")),
+            lambda state, x: advanced(state, x, "many"),
+        )
 
 
 class SwiGLU(nn.Module):

@@ -92,6 +92,16 @@ def tape(g: Callable[[Any], Any]) -> StateMachine:
     return StateMachine(initial_state=(), step=step)
 
 
+def single(many: Callable[[Any, Tensor], tuple[Any, Tensor]]) -> Callable[..., tuple[Any, Tensor]]:
+    """A step by a function of many ticks: one token is a text of length one."""
+
+    def step(state: Any, x: Tensor) -> tuple[Any, Tensor]:
+        state, y = many(state, x.unsqueeze(1))
+        return state, y.squeeze(1)
+
+    return step
+
+
 def elementwise(f: Callable[[Tensor], Tensor]) -> StateMachine:
     """The machine without a state: f on the last axis, so it takes many ticks at once."""
     return StateMachine(

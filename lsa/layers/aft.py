@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from ..attention.call import accumulator_dtype
 from ..checks import boolean, whole
-from ..machines import StateMachine
+from ..machines import StateMachine, single
 from ..scans import (
     NEVER,
     TREE_FLOPS,
@@ -131,11 +131,7 @@ class AFTFull(_AFT):
             cache = cache.extend(k.unsqueeze(2), v.unsqueeze(2))
             return cache, self.attend(q, cache.k.squeeze(2), cache.v.squeeze(2), x)
 
-        def step(cache: KVCache, x: Tensor) -> tuple[KVCache, Tensor]:
-            cache, y = many(cache, x.unsqueeze(1))
-            return cache, y.squeeze(1)
-
-        return StateMachine(KVCache(), step, many, max_length=self.max_length)
+        return StateMachine(KVCache(), single(many), many, max_length=self.max_length)
 
     def sequence_flops(self, T: int) -> int:
         return 2 * T * (T + 1) * self.d_model
@@ -216,11 +212,7 @@ class AFTLocal(_AFT):
         def many(state: LocalState, x: Tensor) -> tuple[LocalState, Tensor]:
             return self.attend(state, x) if x.shape[1] else (state, self.c_proj(x))
 
-        def step(state: LocalState, x: Tensor) -> tuple[LocalState, Tensor]:
-            state, y = self.attend(state, x.unsqueeze(1))
-            return state, y.squeeze(1)
-
-        return StateMachine(self.start(), step, many, max_length=self.max_length)
+        return StateMachine(self.start(), single(self.attend), many, max_length=self.max_length)
 
     def sequence_flops(self, T: int) -> int:
         return T * (4 * self.window + TREE_FLOPS + MERGE_FLOPS) * self.d_model

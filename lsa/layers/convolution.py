@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ..checks import boolean, whole
-from ..machines import StateMachine
+from ..machines import StateMachine, single
 
 
 def direct_convolution(kernel: Tensor, u: Tensor) -> Tensor:
@@ -80,12 +80,7 @@ class CausalConv(nn.Module):
 
     def machine(self) -> StateMachine:
         """One token a tick: [B, D] to [B, D]. The state is the last width - 1 inputs."""
-
-        def step(past: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-            past, y = self.attend(past, x.unsqueeze(1))
-            return past, y.squeeze(1)
-
-        return StateMachine(self.start(), step, self.attend)
+        return StateMachine(self.start(), single(self.attend), self.attend)
 
     def sequence_flops(self, T: int) -> int:
         return T * self.tick_flops(1)

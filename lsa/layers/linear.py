@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -13,7 +14,7 @@ from ..attention.counts import mode_flops
 from ..attention.feature_maps import FEATURE_MAPS
 from ..checks import boolean, one_of, whole
 from ..documents import document_starts
-from ..machines import StateMachine
+from ..machines import StateMachine, single
 from ..parallel import Ranks, attention
 from .fixed import checked_decays
 from .multihead import MultiHead
@@ -102,10 +103,6 @@ class LinearAttention(MultiHead):
     def machine(self) -> StateMachine:
         """One token a tick: [B, D] to [B, D]. The state holds K V + K numbers a head, always."""
 
-        def step(state: LinearState, x: Tensor) -> tuple[LinearState, Tensor]:
-            state, y = advance(state, x.unsqueeze(1), "recurrent")
-            return state, y.squeeze(1)
-
         def advance(
             state: LinearState, x: Tensor, mode: str | None = None
         ) -> tuple[LinearState, Tensor]:
@@ -114,6 +111,7 @@ class LinearAttention(MultiHead):
             return state, y
 
         S = self.zero_state(self.head_width, self.head_width)
+        step = single(partial(advance, mode="recurrent"))
         return StateMachine(LinearState(S, S[..., 0]), step, advance)
 
     def weights(self, x: Tensor) -> Tensor:

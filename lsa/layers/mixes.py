@@ -118,6 +118,8 @@ class WindowMix(GroupedHeads):
     window, first: as for `window_attention`.
     """
 
+    LEAST = 1  # tokens of a window
+
     def __init__(
         self,
         n_heads: int,
@@ -128,7 +130,7 @@ class WindowMix(GroupedHeads):
         groups: Sequence[int] | None = None,
     ) -> None:
         super().__init__(n_heads, groups)
-        whole("window", window)
+        whole("window", window, self.LEAST)
         whole("first", first, 0)
         self.head_width, self.window, self.first = head_width, window, first
 

@@ -14,7 +14,7 @@ from ..attention.api import check_qkv, checked_scale
 from ..attention.call import accumulator_dtype
 from ..compat import register_state
 from ..documents import document_starts, places, same_document
-from ..machines import StateMachine
+from ..machines import StateMachine, single
 from ..parallel import Ranks, attention_by_heads
 from .fixed import checked_decays
 from .multihead import MultiHead
@@ -275,11 +275,7 @@ class SoftmaxAttention(MultiHead):
             k, v = (kept.to(q.dtype) for kept in (cache.k, cache.v))
             return cache, self.mixed(q, k, v)
 
-        def step(cache: KVCache, x: Tensor) -> tuple[KVCache, Tensor]:
-            cache, y = many(cache, x.unsqueeze(1))
-            return cache, y.squeeze(1)
-
-        return StateMachine(KVCache(), step, many)
+        return StateMachine(KVCache(), single(many), many)
 
     def weights(self, x: Tensor) -> Tensor:
         """Attention weights of each token of x [B, T, D]: [B, H, T, T], rows that sum to one."""

@@ -7,7 +7,8 @@ Zhang et al., 2025). Without a window it is linear attention; with an endless on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -17,10 +18,9 @@ from torch import Tensor, nn
 from ..attention.api import LinearState, linear_attention
 from ..attention.call import accumulator_dtype, without_autocast
 from ..attention.counts import mode_flops
-from ..checks import whole
-from ..machines import StateMachine
+from ..machines import StateMachine, single
 from .fixed import checked_decays
-from .mixes import GroupedHeads
+from .mixes import WindowMix
 from .multihead import MultiHead
 from .state_features import StateFeatures
 from .window import RingCache, early_queries, late_blocks
@@ -33,34 +33,19 @@ class WindowState(NamedTuple):
     S: Tensor
 
 
-class WindowAndFar(GroupedHeads):
+class WindowAndFar(WindowMix):
     """A `Mix`: softmax attention to the last and the first tokens; `_far` reads those between.
 
     window, first: as for `WindowAttention`; window may be 0. Each query head has a state of its
     own.
     """
 
-    def __init__(
-        self,
-        n_heads: int,
-        head_width: int,
-        *,
-        window: int = 64,
-        first: int = 1,
-        groups: Sequence[int] | None = None,
-    ) -> None:
-        super().__init__(n_heads, groups)
-        whole("window", window, 0)
-        whole("first", first, 0)
-        self.head_width, self.window, self.first = head_width, window, first
+    LEAST = 0
 
     def _start(self, like: Tensor, rows: int, columns: int) -> WindowState:
         """An empty ring, and zeros [1, H, rows, columns]."""
-        near = RingCache.empty(
-            like, self.n_groups, self.head_width, window=self.window, first=self.first
-        )
         shape, dtype = (1, self.n_heads, rows, columns), accumulator_dtype(like.dtype)
-        return WindowState(near, like.new_zeros(shape, dtype=dtype))
+        return WindowState(super().start(like), like.new_zeros(shape, dtype=dtype))
 
     def start(self, like: Tensor) -> WindowState:
         raise NotImplementedError
@@ -269,15 +254,13 @@ class WindowStateAttention(MultiHead):
     def machine(self) -> StateMachine:
         """One token a tick: [B, D] to [B, D]. Its state, ring and sums, never grows."""
 
-        def many(state: WindowState, x: Tensor) -> tuple[WindowState, Tensor]:
-            state, o = self.mix.many(state, *self.qkv(x))
+        def advanced(how: Callable, state: WindowState, x: Tensor) -> tuple[WindowState, Tensor]:
+            state, o = how(state, *self.qkv(x))
             return state, self.out(o)
 
-        def step(state: WindowState, x: Tensor) -> tuple[WindowState, Tensor]:
-            state, o = self.mix.tick(state, *self.qkv(x.unsqueeze(1)))
-            return state, self.out(o).squeeze(1)
+        many, ticked = (partial(advanced, how) for how in (self.mix.many, self.mix.tick))
 
-        return StateMachine(self.mix.start(self.c_proj.weight), step, many)
+        return StateMachine(self.mix.start(self.c_proj.weight), single(ticked), many)
 
     def sequence_flops(self, T: int) -> int:
         return self.mix.sequence_flops(T)
