@@ -7,7 +7,7 @@ from experiments import __main__ as command
 from experiments.catalogue import EXPERIMENTS
 from experiments.harness.bench import errors
 from experiments.harness.core import lease
-from experiments.harness.learning import corpora
+from experiments.harness.learning.prepared import store
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def made_corpus(tmp_path, monkeypatch):
         (split, (rng.integers(0, 20, n) + 97 * (np.arange(n) % 2)).astype(np.uint8))
         for split, n in [("train", 5000), ("train", 3000), ("validation", 2000), ("test", 2000)]
     ]
-    corpora.store(cache / "novels", documents)
+    store(cache / "novels.npz", documents)
     monkeypatch.setenv("LSA_CACHE", str(cache))
     return cache
 

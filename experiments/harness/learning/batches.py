@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .corpora import Split
+from .prepared import Split
 
 VALIDATION_SPANS = 5  # one from each held-out novel
 

@@ -1,6 +1,6 @@
 """Text to learn from: 100 English novels as bytes, 78 MB, with whole novels held out.
 
-They are prepared once into a cache of plain .npy files, which are then memory-mapped.
+They are prepared once into a cache, a file of arrays.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ import hashlib
 import os
 import tarfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from ..core.files import one_line
-from .prepared import TOKENS_SUM, CorpusError, Split, open_prepared, store
+from .prepared import Corpus, CorpusError, open_prepared, store
 
 HERE = Path(__file__).resolve().parent
 VOCAB = 256  # different tokens: bytes
@@ -44,20 +43,12 @@ TEST_NOVELS = (
 )
 
 
-@dataclass(frozen=True)
-class Corpus:
-    """A corpus. sha256 identifies its prepared tokens; splits maps a name to a Split."""
-
-    sha256: str
-    splits: dict[str, Split]
-
-
 def load_corpus(name: str, source: Path | None = None, cache: Path | None = None) -> Corpus:
     """Open the corpus "novels", prepared at its first use.
 
     source: an archive or folder that has it; by default $LSA_DATA if set, then ./data, then the
         network.
-    cache: folder of the prepared arrays; by default $LSA_CACHE or ~/.cache/lsa-book.
+    cache: folder of the prepared file; by default $LSA_CACHE or ~/.cache/lsa-book.
 
     Raises CorpusError if it cannot be found, or does not match its checksums.
     """
@@ -66,16 +57,12 @@ def load_corpus(name: str, source: Path | None = None, cache: Path | None = None
     try:
         for _ in _sources(source):  # a named source must exist, even if it is not needed
             pass
-        folder = Path(cache or _default_cache()) / name
-        splits = open_prepared(folder)
-        if splits is None:
-            store(folder, novels(source))
-            splits = open_prepared(folder)
-        if splits is None:
-            raise CorpusError(
-                f"{folder}: cannot be kept whole there; set LSA_CACHE to another folder"
-            )
-        return Corpus((folder / TOKENS_SUM).read_text(), splits)
+        path = Path(cache or _default_cache(), f"{name}.npz")
+        if (found := open_prepared(path)) is None:
+            store(path, novels(source))
+            found = open_prepared(path)
+        assert found is not None  # it was written just now
+        return found
     except OSError as error:
         raise CorpusError(f"{name}: {one_line(error)}") from error
 
