@@ -102,11 +102,8 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         rate = matmul_rate(session.device, dtype, config["matmul_side"])
         tables = {"limits": {"matmul": [rate]}, "rows": {}}
     control = [config["control"]] if "control" in config else []
-    for i, length in enumerate(lengths):
-        if length in tables["rows"].get("length", ()):
-            continue
-        if session.out_of_time():
-            return Outcome(tables, complete=False)
+    done = {*tables["rows"].get("length", ())}
+    for length in session.through(lengths, tables, "{} tokens".format, done):
         if session.device.type == "cuda":
             # All blocks share one code object: past eight variants torch.compile would give up on
             # it.
@@ -120,9 +117,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
             peak = peak_bytes(calls[mode], session.device)
             row = {"mode": mode, "length": length, **timing.columns, "peak": peak}
             append(tables, "rows", row)
-        session.save(tables)
-        session.show(i + 1, len(lengths), f"{length} tokens")
-    return Outcome(tables)
+    return Outcome(tables, session.whole)
 
 
 EXPERIMENT = Experiment(

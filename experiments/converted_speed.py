@@ -76,16 +76,10 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         models[name] = deepcopy(model, {id(p): p for p in model.parameters()})  # the same weights
         heads = first_heads(config, way["first"], session)
         models[name].attend(attention_of(way["all"], heads))
-    for position in positions:
-        if position in timed:
-            continue
-        if session.out_of_time():
-            return Outcome(tables, complete=False)
+    for position in session.through(positions, tables, "{:,} tokens".format, timed):
         for name, row in _timed(models, position, config["ticks"]).items():
             append(tables, "rows", {"way": name, "position": position, **row})
-        session.save(tables)
-        session.show(positions.index(position) + 1, len(positions), f"{position:,} tokens")
-    return Outcome(tables)
+    return Outcome(tables, session.whole)
 
 
 def _timed(models: dict[str, Llama], position: int, ticks: int) -> dict[str, dict[str, Any]]:

@@ -174,12 +174,8 @@ def _measured(config: dict[str, Any], session: Session) -> Outcome:
     points.append((tuple(config["step"]), "steps"))
     there = tables.get("rows", {})
     columns = [there.get(name, ()) for name in ("heads", "width", "length", "pass")]
-    done = {*zip(*columns, strict=True)}
-    for i, (shape, direction) in enumerate(points):
-        if (*shape, direction) in done:
-            continue
-        if session.out_of_time():
-            return Outcome(tables, complete=False)
+    done = {(tuple(shape), direction) for *shape, direction in zip(*columns, strict=True)}
+    for shape, direction in session.through(points, tables, str, done):
         heads, width, length = shape
         rate = matmul_rate(session.device, torch.float32, config["matmul_side"])
         same = {"heads": heads, "width": width, "length": length, "matmul": rate}
@@ -188,9 +184,7 @@ def _measured(config: dict[str, Any], session: Session) -> Outcome:
         for name, timing in measure_in_turns(calls, session.device, settle=True).items():
             own = {"step": name} if is_step else {"implementation": name, "pass": direction}
             append(tables, "steps" if is_step else "rows", own | same | timing.columns)
-        session.save(tables)
-        session.show(i + 1, len(points), f"{length} tokens, {direction}")
-    return Outcome(tables)
+    return Outcome(tables, session.whole)
 
 
 EXPERIMENT = Experiment(

@@ -85,7 +85,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Perform one run; see `plan.Experiment`."""
     tables = {"limits": {"copy": [copy_rate(session.device, config["copy_bytes"])]}, "rows": {}}
     points = [(length, of) for length in config["lengths"] for of in PASSES]
-    for i, (length, of) in enumerate(points):
+    for length, of in session.through(points, tables, str):
         calls = {
             program: program_call(program, config, length, of != "forward", session.device)
             for program in config["programs"]
@@ -94,8 +94,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
             peak = peak_bytes(calls[program], session.device)
             point = {"program": program, "pass": of, "length": length, **timing.columns}
             append(tables, "rows", {**point, "peak": peak})
-        session.show(i + 1, len(points), f"{length} tokens, {of}")
-    return Outcome(tables)
+    return Outcome(tables, session.whole)
 
 
 EXPERIMENT = Experiment(

@@ -203,15 +203,12 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         if config["way"] != "softened":
             append(tables, "features", {"numbers": number})
     changed = replaced(model.model, config, heads)
-    for i in range(len(tables.get("texts", {}).get("text", [])), len(texts)):
-        if session.out_of_time():
-            return Outcome(tables, complete=False)
+    done = tables.get("texts", {}).get("text", [])
+    for i in session.through(range(len(texts)), tables, "text {}".format, {*done}):
         for mix in changed:
             mix.places = texts[i].second - 1
         append(tables, "texts", {"text": i, **scores(model.model, texts[i])})
-        session.save(tables)
-        session.show(i + 1, len(texts), f"text {i}")
-    return Outcome(tables)
+    return Outcome(tables, session.whole)
 
 
 EXPERIMENT = Experiment(

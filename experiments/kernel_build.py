@@ -165,13 +165,12 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         for normalize in (False, True)
         for decay in config["decay"]
     ]
-    for i, case in enumerate(cases):
+    for case in session.through(cases, tables, str):
         for row in compiled(case, config):
             append(tables, "rows", row)
-        session.show(i + 1, len(cases), f"{case.mode} {case.width}")
     for file, digest in kernel_digests().items():
         append(tables, "sources", {"file": file, "digest": digest})
-    return Outcome(tables)
+    return Outcome(tables, session.whole)
 
 
 EXPERIMENT = Experiment(

@@ -96,10 +96,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     others = pieces.roll(VALIDATION_SPANS, 0)  # from elsewhere in the same novel
     tables: Tables = {}
     append(tables, "weights", {"sha256": sha256})
-    total = len(config["distances"]) + len(config["given"])
-    for i, distance in enumerate(config["distances"]):
-        if session.out_of_time():
-            return Outcome(tables, complete=False)
+    for distance in session.through(config["distances"], tables, "again after {}".format):
         both = [
             met_before(model, text, other, distance)
             for text, other in zip(pieces, others, strict=True)
@@ -112,11 +109,8 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
             "places": len(both),
         }
         append(tables, "again", row)
-        session.show(i + 1, total, f"again after {distance}")
     least = None
-    for i, given in enumerate(config["given"]):
-        if session.out_of_time():
-            return Outcome(tables, complete=False)
+    for given in session.through(config["given"], tables, "given {}".format):
         found = np.array(
             [losses(model, text[-given - PASSAGE :], PASSAGE).mean().item() for text in pieces]
         )
@@ -124,8 +118,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         gain = _mean_and_error(least - found)
         row = {"given": given, "loss": round(float(found.mean()), 5), **gain}
         append(tables, "given", row)
-        session.show(len(config["distances"]) + i + 1, total, f"given {given}")
-    return Outcome(tables)
+    return Outcome(tables, session.whole)
 
 
 def _mean_and_error(values: np.ndarray) -> dict[str, float]:

@@ -7,7 +7,7 @@ measures the device's own limits first, and chunked mode at every chunk size las
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -158,11 +158,6 @@ def sweep(config: dict[str, Any], length: int, pass_name: str, session: Session)
     ]
 
 
-def _measured(table: Mapping[str, list]) -> set[tuple[int, str]]:
-    """Lengths and passes of a table's rows."""
-    return {*zip(table.get("length", ()), table.get("pass", ()), strict=True)}
-
-
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Perform one run; see `plan.Experiment`: limits, lengths, chunk sizes that are missing."""
     if not (tables := session.go_on()):
@@ -170,18 +165,17 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     tasks = {"rows": in_turns, "chunks": sweep}
     lengths = {"rows": doublings(config["shortest"], config["longest"])}
     lengths["chunks"] = config["chunk_lengths"] if config["chunk_sizes"] else []
-    measured = {name: _measured(tables.get(name, {})) for name in tasks}
     points = [(name, length, of) for name in tasks for length in lengths[name] for of in PASSES]
-    for i, (name, length, pass_name) in enumerate(points):
-        if (length, pass_name) in measured[name]:
-            continue
-        if session.out_of_time():
-            return Outcome(tables, complete=False)
+    done = {
+        (name, *row)
+        for name in tasks
+        for found in (tables.get(name, {}),)
+        for row in zip(found.get("length", ()), found.get("pass", ()), strict=True)
+    }
+    for name, length, pass_name in session.through(points, tables, str, done):
         for row in tasks[name](config, length, pass_name, session):
             append(tables, name, row)
-        session.save(tables)
-        session.show(i + 1, len(points), f"{name}: {length} tokens, {pass_name}")
-    return Outcome(tables)
+    return Outcome(tables, session.whole)
 
 
 EXPERIMENT = Experiment(

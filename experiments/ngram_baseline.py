@@ -86,9 +86,8 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     held_out = np.concatenate([inputs[:, :1], targets], axis=1).astype(np.uint8)
     p = [np.full(len(span) - 1, 1 / VOCAB) for span in held_out]
     tables: Tables = {}
-    for order in range(1, config["longest"] + 1):
-        if session.out_of_time():
-            return Outcome(tables, complete=False)
+    orders = range(1, config["longest"] + 1)
+    for order in session.through(orders, tables, "order {}".format):
         counts = Counts(np.asarray(train.tokens), order)
         for span, sofar in zip(held_out, p, strict=True):
             keys = Counts.keys(span, order)[-(len(span) - 1) :]
@@ -97,9 +96,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         loss = -float(np.mean(np.log(np.concatenate(p))))
         row = {"order": order, "loss": round(loss, 5), "kinds": len(counts.grams)}
         append(tables, "rows", row)
-        session.save(tables)
-        session.show(order, config["longest"], f"order {order}: {loss:.3f} nats")
-    return Outcome(tables)
+    return Outcome(tables, session.whole)
 
 
 EXPERIMENT = Experiment("ngram_baseline", "what counting letters achieves", TABLES, runs, perform)

@@ -196,26 +196,19 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     if "calls" in config:
         return _both_ways(config, session)
     tables: dict[str, Any] = {"rows": {}}
-    for i, size in enumerate(config["ranks"]):
-        if session.out_of_time():
-            return Outcome(tables, complete=False)
+    for size in session.through(config["ranks"], tables, "{} processes".format):
         for row in measured(size, config, timing.ENOUGH_SECONDS["cpu"]):
             append(tables, "rows", row)
-        session.save(tables)
-        session.show(i + 1, len(config["ranks"]), f"{size} processes")
-    return Outcome(tables)
+    return Outcome(tables, session.whole)
 
 
 def _both_ways(config: dict[str, Any], session: Session) -> Outcome:
     """Measure one process, which returns freed memory or keeps it."""
     tables: dict[str, Any] = {}
-    for kept in (False, True):
-        if session.out_of_time():
-            return Outcome(tables, complete=False)
+    for kept in session.through((False, True), tables, "kept: {}".format):
         for row in measured(1, config, kept=kept):
             append(tables, "alone", {"kept": "yes" if kept else "no", **row})
-        session.show(1 + kept, 2, "kept" if kept else "given back")
-    return Outcome(tables)
+    return Outcome(tables, session.whole)
 
 
 EXPERIMENT = Experiment(

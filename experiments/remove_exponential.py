@@ -290,18 +290,15 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         for layer, head in heads:
             append(tables, "confined", {"layer": layer, "head": head})
     model.model.attend(attention)
-    for i in range(_measured(tables, "texts"), len(texts)):
-        if session.out_of_time():
-            return Outcome(tables, complete=False)
+    done = _measured(tables, "texts")
+    for i in session.through(range(len(texts)), tables, "text {}".format, done):
         append(tables, "texts", {"text": i, **scores(model.model, texts[i])})
-        session.save(tables)
-        session.show(i + 1, len(texts), f"text {i}")
-    return Outcome(tables)
+    return Outcome(tables, session.whole)
 
 
-def _measured(tables: Tables, name: str) -> int:
-    """Number of texts that an earlier attempt has measured."""
-    return max(tables.get(name, {}).get("text", [-1])) + 1
+def _measured(tables: Tables, name: str) -> set[int]:
+    """The texts that an earlier attempt has measured."""
+    return {*tables.get(name, {}).get("text", [])}
 
 
 def _ranking(
@@ -310,17 +307,14 @@ def _ranking(
     tables = session.go_on()
     if not tables:
         append(tables, "weights", {"sha256": model.sha256})
-    for i in range(_measured(tables, "heads"), len(texts)):
-        if session.out_of_time():
-            return Outcome(tables, complete=False)
+    done = _measured(tables, "heads")
+    for i in session.through(range(len(texts)), tables, "text {}".format, done):
         slope, mass = slopes(model.model, texts[i], config["attention"])
         for layer, head in product(*map(range, slope.shape)):
             values = {"slope": slope[layer, head].item(), "mass": mass[layer, head].item()}
             rounded = {name: round(value, 8) for name, value in values.items()}
             append(tables, "heads", {"text": i, "layer": layer, "head": head, **rounded})
-        session.save(tables)
-        session.show(i + 1, len(texts), f"text {i}")
-    return Outcome(tables)
+    return Outcome(tables, session.whole)
 
 
 EXPERIMENT = Experiment(

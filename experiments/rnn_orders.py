@@ -128,14 +128,10 @@ def measure_all(config: dict[str, Any], session: Session) -> Outcome:
     """Measure every shape of the plan, until the budget ends."""
     tables: Tables = {}
     shapes = list(itertools.product(config["widths"], config["lengths"], config["layers"]))
-    for i, (width, length, layers) in enumerate(shapes):
-        if session.out_of_time():
-            return Outcome(tables, complete=False)
+    for width, length, layers in session.through(shapes, tables, str):
         for row in measure_shape(layers, width, length, config, session.device):
             append(tables, "rows", row)
-        session.save(tables)
-        session.show(i + 1, len(shapes), f"{layers} layers of {width}, {length} tokens")
-    return Outcome(tables)
+    return Outcome(tables, session.whole)
 
 
 EXPERIMENT = Experiment(

@@ -116,13 +116,12 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     from .harness.bench.compiling import kernel_digests
 
     tables: Tables = {}
-    for i, (rule, dtype, N) in enumerate(config["cases"]):
+    for rule, dtype, N in session.through(config["cases"], tables, str):
         for row in compiled(config, rule, dtype, N):
             append(tables, "rows", row)
-        session.show(i + 1, len(config["cases"]), f"{rule} {dtype} {N}")
     for file, digest in kernel_digests(kernels).items():
         append(tables, "sources", {"file": file, "digest": digest})
-    return Outcome(tables)
+    return Outcome(tables, session.whole)
 
 
 EXPERIMENT = Experiment(

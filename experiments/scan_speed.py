@@ -157,9 +157,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     names = implementations(device, session)
     for row in compare(names, config, session):
         append(tables, "errors", row)
-    for i, pass_name in enumerate(PASSES):
-        if session.out_of_time():
-            return Outcome(tables, complete=False)
+    for pass_name in session.through(PASSES, tables, str):
         backward = pass_name != "forward"
         calls = {}
         for name, call in names.items():
@@ -176,9 +174,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
             row = {"implementation": name, "pass": pass_name, "length": config["length"]}
             row |= {**timing.columns, "rate": round(rate), "share": round(rate / copy, 5)}
             append(tables, "rows", row)
-        session.save(tables)
-        session.show(i + 1, len(PASSES), f"{config['length']} tokens, {pass_name}")
-    return Outcome(tables)
+    return Outcome(tables, session.whole)
 
 
 EXPERIMENT = Experiment(

@@ -118,19 +118,15 @@ def tick(config: dict[str, Any], degree: int, device: torch.device) -> dict[str,
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Perform one run; see `plan.Experiment`."""
     tables: Tables = {"rows": {}, "ticks": {}}
-    for i, degree in enumerate(config["degrees"]):
+    for degree in session.through(config["degrees"], tables, "degree {}".format):
         features, state = state_numbers(config["width"], degree)
         for scale in config["scales"]:
-            if session.out_of_time():
-                return Outcome(tables, complete=False)
             found = errors(*scores_and_values(config, scale), degree)
             row = {"scale": scale, "degree": degree, "features": features, **found, "state": state}
             append(tables, "rows", row)
         if state <= config["largest_state"]:
             append(tables, "ticks", tick(config, degree, session.device))
-        session.save(tables)
-        session.show(i + 1, len(config["degrees"]), f"degree {degree}: {state:,} numbers")
-    return Outcome(tables)
+    return Outcome(tables, session.whole)
 
 
 EXPERIMENT = Experiment(

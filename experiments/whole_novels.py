@@ -22,7 +22,7 @@ from lsa.gpt import GPT
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
-from .harness.learning.corpora import Split
+from .harness.learning.prepared import Split
 from .recipes import model_of, reading_runs
 
 REACH = {"softmax": 65536, "linear": 1 << 20}  # no novel is longer than the latter
@@ -101,10 +101,8 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     tables: Tables = {}
     append(tables, "weights", {"sha256": sha256})
     texts = novels(session.corpus(config["corpus"]).splits["validation"], config["reach"])
-    for novel, text in enumerate(texts):
-        if session.out_of_time():
-            return Outcome(tables, complete=False)
-        tokens = text.to(session.device)
+    for novel in session.through(range(len(texts)), tables, "novel {}".format):
+        tokens = texts[novel].to(session.device)
         whole = read_whole(model, tokens, config["piece"])
         window = read_windows(model, tokens, config["window"])
         first = config["window"] + 1  # before it both have read the same
@@ -116,8 +114,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
             }
             append(tables, "positions", {"novel": novel, "first": first, "last": last, **means})
             first = last + 1
-        session.show(novel + 1, len(texts), f"{len(tokens):,} bytes")
-    return Outcome(tables)
+    return Outcome(tables, session.whole)
 
 
 EXPERIMENT = Experiment(

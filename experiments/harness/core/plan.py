@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -83,6 +83,7 @@ class Session:
     kept: dict[str, Any] | None = None
     keep_weights: Callable[[bytes], None] = lambda packed: None
     ranks: dict[str, Any] = field(default_factory=dict)
+    whole: bool = True
 
     @property
     def places(self) -> tuple[Path, Path]:
@@ -126,6 +127,27 @@ class Session:
         self.earlier[:] = origin.get("legs", [one])
         self.warnings[:0] = origin.get("warnings", [])
         return self.kept["tables"]
+
+    def through(
+        self,
+        points: Sequence[Any],
+        tables: Tables,
+        note: Callable[[Any], str],
+        done: Container[Any] = (),
+    ) -> Iterator[Any]:
+        """Each point that is not done, while there is time; tables are then saved, and told of.
+
+        If the time ends first, the run is no longer `whole`.
+        """
+        for i, point in enumerate(points):
+            if point in done:
+                continue
+            if self.out_of_time():
+                self.whole = False
+                return
+            yield point
+            self.save(tables)
+            self.show(i + 1, len(points), note(point))
 
     def out_of_time(self) -> bool:
         """Whether the budget is spent or a signal came, so that the run should save and return."""
