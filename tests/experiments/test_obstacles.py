@@ -1,12 +1,9 @@
 """What lies where a file should: a run goes on past it or says so in a line, and keeps it."""
 
-import os
-
 import pytest
 
 from experiments.catalogue import EXPERIMENTS
 from experiments.harness.core import record, runner
-from experiments.harness.core.files import is_there
 from experiments.harness.core.provenance import describe_device
 from tests.experiments.command import smoke
 
@@ -19,42 +16,6 @@ def place(tmp_path):
     path = record.path_of(tmp_path / "out", run.experiment, describe_device(device), run.name)
     path.parent.mkdir(parents=True)
     return path
-
-
-@pytest.mark.parametrize("force", [[], ["--force"]], ids=["", "force"])
-@pytest.mark.parametrize(
-    ("where", "what"),
-    [
-        ("record", "folder"),
-        ("record", "pipe"),
-        ("partial", "folder"),
-        ("partial", "link"),
-        ("checkpoint", "folder"),
-        ("checkpoints", "file"),
-        ("checkpoints", "link"),
-    ],
-)
-def test_what_is_no_file_of_a_run_is_set_aside(place, tmp_path, capsys, where, what, force):
-    kept = place.parent / ".checkpoints"
-    at = {
-        "record": place,
-        "partial": record.partial_path(place),
-        "checkpoint": kept / f"{place.stem}.pt",
-        "checkpoints": kept,
-    }[where]
-    at.parent.mkdir(exist_ok=True)
-    if what == "folder":
-        (at / "in it").mkdir(parents=True)
-    elif what == "link":
-        at.symlink_to(at)
-    else:
-        at.write_text("") if what == "file" else os.mkfifo(at)
-    assert smoke(tmp_path, "rnn_orders", *force) == 0
-    said = capsys.readouterr()
-    assert "1 runs stored" in said.out and "Traceback" not in said.err
-    assert said.err.count(f"{at.name}: expected a ") == 1
-    assert is_there(at.with_name(f"{at.name}.aside-1"))
-    assert record.read(place)["complete"]
 
 
 @pytest.mark.parametrize("where", ["lock", "device"])

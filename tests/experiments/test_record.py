@@ -106,8 +106,7 @@ def test_what_is_wrong_is_named(tmp_path, path, value, message):
         record.write(file, change(path, value))
     assert not file.exists()
     file.write_text(json.dumps(change(path, value)))
-    expected = "NaN is not a finite number" if "loss" in path and "a f" in message else message
-    with pytest.raises(record.RecordError, match=expected):
+    with pytest.raises(record.RecordError, match=message):
         record.read(file)
 
 
@@ -133,7 +132,6 @@ def test_a_truncated_file_is_named(tmp_path):
     ("value", "message"),
     [
         ("1e999", "config.scale: expected a finite number, got inf"),
-        ('1, "scale": 2', "'scale' stands twice"),
     ],
 )
 def test_json_that_cannot_be_signed_is_named(tmp_path, value, message):

@@ -87,28 +87,3 @@ def test_what_stands_between_is_noise_or_pairs_of_other_keys(others):
         assert not (between[:, :40:2, None] == planted[:, None]).any()
     else:
         assert (between < 16).all()
-
-
-@pytest.mark.parametrize(
-    ("task", "options", "message"),
-    [
-        ("recall", {"length": 19, "pairs": 5, "vocab": 32}, "length: expected at least 4 pairs"),
-        ("recall", {"length": 99, "pairs": 16, "vocab": 32}, "pairs: expected 1 to 15"),
-        (
-            "overwriting",
-            {"length": 29, "pairs": 5, "writes": 2, "vocab": 32},
-            r"length: expected at least 2 pairs \(writes . 1\) = 30, got 29",
-        ),
-        ("overwriting", {"length": 29, "pairs": 5, "writes": 0, "vocab": 32}, "writes: expected"),
-        ("distant recall", {"length": 19, "pairs": 5, "vocab": 32}, "length: expected at least 4"),
-        ("distant recall", {"length": 99, "pairs": 8, "vocab": 32}, "pairs: expected 1 to 7"),
-        ("copying", {"length": 11, "tokens": 6, "vocab": 9}, "length: expected at least 2 tokens"),
-        ("copying", {"length": 20, "tokens": 6, "vocab": 2}, "vocab: expected at least 3"),
-        ("induction", {"length": 3, "vocab": 9}, "length: expected at least 2 questions . 2 = 4"),
-        ("induction", {"length": 9, "vocab": 9, "questions": 0}, "questions: expected at least 1"),
-        ("sorting", {"length": 9}, "task: expected one of recall"),
-    ],
-)
-def test_tasks_that_do_not_fit_are_named(task, options, message):
-    with pytest.raises(ValueError, match=message):
-        draw(task, seed=0, update=0, batch=1, **options)

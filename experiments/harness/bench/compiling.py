@@ -6,7 +6,6 @@ launches are recorded instead of made, and each is compiled for the GPU.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import math
 import os
@@ -28,8 +27,9 @@ from triton.runtime import JITFunction
 
 from lsa.attention import triton as kernels
 
+from ..core.code import bare
+
 POINTERS = {torch.float32: "*fp32", torch.float16: "*fp16", torch.bfloat16: "*bf16"}
-DOCUMENTED = (ast.Module, ast.FunctionDef, ast.ClassDef)
 OPTIONS = ("num_warps", "num_stages")
 NVIDIA = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 
@@ -86,16 +86,11 @@ def kernel_digests(package: ModuleType = kernels) -> dict[str, str]:
     """
     root = Path(package.__path__[0])
     return {
-        path.relative_to(root).as_posix(): _digest(ast.parse(path.read_text(encoding="utf-8")))
+        path.relative_to(root).as_posix(): hashlib.sha256(
+            bare(path.name, path.read_bytes()).encode()
+        ).hexdigest()[:16]
         for path in sorted(root.rglob("*.py"))
     }
-
-
-def _digest(tree: ast.Module) -> str:
-    for node in ast.walk(tree):
-        if isinstance(node, DOCUMENTED) and ast.get_docstring(node):
-            node.body = node.body[1:]
-    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:16]
 
 
 def record_launches(call: Callable[[], Any]) -> list[Launched]:

@@ -221,7 +221,7 @@ def bare(path: str, source: bytes) -> str:
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
+            node.body = node.body[1:]
     return ast.unparse(tree)
 
 

@@ -87,16 +87,10 @@ def command() -> str:
 
 def versions() -> dict[str, str | None]:
     """Versions of the packages that a result depends on; None if not installed."""
-    try:
-        import triton
-
-        triton_version = triton.__version__
-    except ImportError:
-        triton_version = None
     return {
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "triton": triton_version,
+        "triton": installed_triton(),
         "numpy": numpy.__version__,
         "cuda": torch.version.cuda,
         "driver": _driver(),

@@ -72,7 +72,7 @@ def read(path: Path) -> dict[str, Any]:
         if Path(path).exists() and not Path(path).is_file():  # reading a pipe would wait
             raise RecordError(f"{path}: expected a regular file")
         text = Path(path).read_text(encoding="utf-8")
-        record = json.loads(text, parse_constant=_reject, object_pairs_hook=_once)
+        record = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{path}: not a whole JSON file ({error})") from error
     except OSError as error:
@@ -185,20 +185,6 @@ def named(where: object) -> Iterator[None]:
         yield
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{where}: {error}") from error
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object as a dictionary. Raises ValueError if a name is repeated."""
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise ValueError(f"{name!r:.40} stands twice")
-        found[name] = value
-    return found
-
-
-def _reject(constant: str) -> None:
-    raise ValueError(f"{constant} is not a finite number")
 
 
 def _layout(value: Any, indent: str = "") -> str:

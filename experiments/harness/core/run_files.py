@@ -11,7 +11,7 @@ import torch
 
 from . import record
 from .checkpoint import shards
-from .files import is_there, one_line, remove_leftovers, set_aside
+from .files import one_line, remove_leftovers, set_aside
 from .plan import Experiment, Leg, Run, Session, Tables
 from .provenance import provenance
 from .tables import check_declared
@@ -63,13 +63,9 @@ class Keeper:
 
     def _open(self, force: bool) -> None:
         session = self.session
-        folder, files = self.checkpoint.parent, (self.path, self.partial, self.checkpoint)
-        if is_there(folder) and not folder.is_dir():
-            self._set_aside(folder, "expected a folder")
+        files = self.path, self.partial, self.checkpoint
         for path in files:
             remove_leftovers(path)
-            if is_there(path) and not path.is_file():
-                self._set_aside(path, "expected a regular file")
         if self.path.is_file():
             try:
                 record.read(self.path)

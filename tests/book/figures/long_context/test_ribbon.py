@@ -37,7 +37,7 @@ def test_every_point_is_a_stored_one_with_its_bar():
 
 
 def test_the_examples_words_are_the_novels():
-    splits = open_prepared(corpora._default_cache() / "novels")
+    splits = open_prepared(corpora._default_cache() / "novels.npz")
     if splits is None:
         pytest.skip("the novels are not prepared on this machine")
     pieces = long_context.texts(
