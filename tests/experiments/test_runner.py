@@ -28,7 +28,11 @@ GROUPS = [
     ["race", "long_context", "whole_novels", "written_words"],
     ["long_race", "novel_states"],
 ]
-GROUPS += [[name] for name in EXPERIMENTS if all(name not in group for group in GROUPS)]
+GROUPS += [
+    [name]
+    for name, experiment in EXPERIMENTS.items()
+    if not experiment.frozen and all(name not in group for group in GROUPS)
+]
 # What kernels compile to for the other GPU is tested with the kernels.
 ONLY = {"kernel_build": ["arch=90"], "scan_build": ["arch=90"]}
 
