@@ -272,6 +272,16 @@ VERDICTS = {
     "With both seeds linear attention is ahead early, and from 10 MB on": lambda: (
         leads_early_alone() and len(long_race.seeds_of(*long_race.PAIR)) == 2
     ),
+    "every training novel once, do not bring copying": lambda: (
+        compare(long_race.last_gains("linear", 64, whole=True)).mean < 0.1
+        and is_above(long_race.more_with_all(64))
+    ),
+    "After 256 bytes and beyond it gains no more than then": lambda: (
+        not any(is_above(long_race.more_with_all(back)) for back in long_race.DISTANCES[2:])
+    ),
+    "Without its far-sighted head linear attention ends {glue:text}`long_all_far`": lambda: (
+        is_above(long_race.far_saves(whole=True)[-1])
+    ),
     "So a window gains most of what the far-sighted head does": lambda: (
         is_above(long_race.window_saves())
         and long_race.window_saves().mean > 0.6 * long_race.far_saves()[-1].mean

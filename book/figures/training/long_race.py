@@ -134,11 +134,12 @@ def figure(id: str = "long-race") -> Explorable | Missing:
 def _caption(found: dict[str, Record]) -> str:
     run = next(iter(found.values()))
     config, updates = run["config"], max(losses(run))
+    more = "; dashed: all training novels" if runs(whole=True) else ""
     return (
         "**The gain of linear attention 256 bytes later is its far-sighted head's.** "
         f"Models of {config['size']} parameters, one seed. *Gain*: how much lower the loss of a "
         f"passage is when it comes again; bars: 95% intervals over {config['places']} places. "
-        f"All read the same {megabytes(run, updates):.0f} MB, fixed beforehand."
+        f"All read the same {megabytes(run, updates):.0f} MB, fixed beforehand{more}."
     )
 
 
@@ -161,6 +162,12 @@ def each_seed(told: Callable[[int], str], *models: str) -> str:
 def all_read() -> Record:
     """The run of linear attention that reads all training novels. Raises NotMeasuredError."""
     return of("linear", whole=True)
+
+
+def more_with_all(distance: int) -> Pairs:
+    """By how much that run's gain is above the shorter run's at the end, place by place."""
+    both = (last_gains("linear", distance, whole=whole) for whole in (True, False))
+    return compare([more - less for more, less in zip(*both, strict=True)])
 
 
 def loss(model: str, seed: int = 0, *, whole: bool = False) -> float:
@@ -257,15 +264,7 @@ def numbers() -> dict[str, str]:
         long_all_read=lambda: f"{megabytes(all_read(), all_read()['config']['updates']):.0f} MB",
         long_all_far=lambda: far_saves(whole=True)[-1].spread(),
         long_all_far_of=lambda: far_saves(whole=True)[-1].of(),
-        **{
-            f"long_all_{key}": lambda key=key: f"{loss(KEYS[key], whole=True):.3f}"
-            for key in ("linear", "near")
-        },
-        **{
-            f"long_all_{back}": lambda back=back: compare(
-                last_gains("linear", back, whole=True)
-            ).spread()
-            for back in (64, 256, 896)
-        },
+        long_all_64=lambda: compare(last_gains("linear", 64, whole=True)).spread(),
+        long_all_more=lambda: more_with_all(64).spread(),
         **{f"long_{key}_256": partial(gain, model, 256) for key, model in KEYS.items()},
     )
