@@ -89,7 +89,7 @@ NEVER: dict[str, tuple] = {
 }
 
 
-@pytest.mark.parametrize("layer", {*LAYERS.values(), *OTHERS}, ids=lambda layer: layer.__name__)
+@pytest.mark.parametrize("layer", dict.fromkeys((*LAYERS.values(), *OTHERS)))
 def test_a_value_of_another_type_or_below_zero_is_named(layer):
     options = inspect.signature(layer).parameters.values()
     given = {one.name: GIVEN[one.name] for one in options if one.name in GIVEN}
