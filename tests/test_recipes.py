@@ -22,6 +22,7 @@ LAYER = '''"""Twice the token. Its name is a word that chapters use of other thi
 
 from torch import Tensor, nn
 
+from ..checks import boolean, whole
 from ..machines import StateMachine, elementwise
 from .layer import ResidualLinear
 
@@ -31,6 +32,8 @@ class Memory(nn.Module):
 
     def __init__(self, d_model: int, *, bias: bool = True) -> None:
         super().__init__()
+        whole("d_model", d_model)
+        boolean("bias", bias)
         self.W = ResidualLinear(d_model, d_model, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -92,8 +92,7 @@ def _series(model: str, run: Record) -> Series:
         columns[f"gain_{distance}"] = [*means]
         columns[f"low_{distance}"] = [a - b for a, b in zip(means, halves, strict=True)]
         columns[f"high_{distance}"] = [a + b for a, b in zip(means, halves, strict=True)]
-    read = f"{megabytes(run, run['config']['updates']):.0f} MB"
-    return Series({"model": model, "text": read}, columns, source=run["path"])
+    return Series({"model": model}, columns, source=run["path"])
 
 
 def _gain_axis(distance: int) -> Axis:
@@ -105,10 +104,11 @@ def _gain_axis(distance: int) -> Axis:
 
 def figure(id: str = "long-race") -> Explorable | Missing:
     """Loss, and gain on a repeated passage at five distances, against megabytes read."""
-    found, whole = runs(), runs(whole=True)
-    if not found:
+    if not (found := runs()):
         return Missing(EXPERIMENT)
-    every = [*found.items(), *whole.items()]
+    whole = {f"{model}, all text": run for model, run in runs(whole=True).items()}
+    labels = MODELS | {f"{model}, all text": f"{MODELS[model]}, all text" for model in MODELS}
+    every = found | whole
     return Explorable(
         id=id,
         caption=_caption(found),
@@ -116,7 +116,7 @@ def figure(id: str = "long-race") -> Explorable | Missing:
             "Held-out loss, or the gain on a passage that comes again, against the megabytes of "
             "text read, one line for each model."
         ),
-        series=[_series(model, run) for model, run in every],
+        series=[_series(model, run) for model, run in every.items()],
         x=Axis("megabytes", "Text read", "MB", digits=3),
         y=Choice(
             "Show",
@@ -124,17 +124,16 @@ def figure(id: str = "long-race") -> Explorable | Missing:
             default="gain_256",
         ),
         color="model",
-        dash="text" if whole else None,
         mark="line+dot",
-        controls=[Toggle("model", "Model", options={model: MODELS[model] for model in found})],
-        provenance=provenance([run for _, run in every]),
+        controls=[Toggle("model", "Model", options={model: labels[model] for model in every})],
+        provenance=provenance([*every.values()]),
     )
 
 
 def _caption(found: dict[str, Record]) -> str:
     run = next(iter(found.values()))
     config, updates = run["config"], max(losses(run))
-    more = "; dashed: all training novels" if runs(whole=True) else ""
+    more = "; *all text*: every training novel once" if runs(whole=True) else ""
     return (
         "**The gain of linear attention 256 bytes later is its far-sighted head's.** "
         f"Models of {config['size']} parameters, one seed. *Gain*: how much lower the loss of a "

@@ -37,12 +37,12 @@ def test_every_point_is_a_stored_one_with_its_bar():
 
 
 def test_the_examples_words_are_the_novels():
-    splits = open_prepared(corpora._default_cache() / "novels.npz")
-    if splits is None:
+    novels = open_prepared(corpora._default_cache() / "novels.npz")
+    if novels is None:
         pytest.skip("the novels are not prepared on this machine")
     pieces = long_context.texts(
         long_context.BASE,
-        SimpleNamespace(corpus=lambda name: SimpleNamespace(splits=splits), device="cpu"),
+        SimpleNamespace(corpus=lambda name: novels, device="cpu"),
     )
     text = bytes(pieces[ribbon.PLACE].tolist()).decode()
     assert text.startswith(ribbon.PASSAGE + ribbon.AFTER)

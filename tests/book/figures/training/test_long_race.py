@@ -47,7 +47,7 @@ def test_a_position_weighs_as_many_tokens_as_it_has():
 
 def test_what_the_far_head_saves_is_paired_by_novel(monkeypatch):
     stored = {"linear": run("linear", 0.3), "linear, near only": run("linear, near only", 0.0)}
-    monkeypatch.setattr(long_race, "of", stored.get)
+    monkeypatch.setattr(long_race, "of", lambda model, seed=0, *, whole=False: stored[model])
     [saved] = long_race.far_saves()
     assert saved == (pytest.approx(0.2), pytest.approx(0, abs=1e-9), 2, 2)
 
