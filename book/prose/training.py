@@ -276,7 +276,7 @@ VERDICTS = {
         compare(long_race.last_gains("linear", 64, whole=True)).mean < 0.1
         and is_above(long_race.more_with_all(64))
     ),
-    "After 256 bytes and beyond it gains no more than then": lambda: (
+    "From 256 bytes on we see no such rise": lambda: (
         not any(is_above(long_race.more_with_all(back)) for back in long_race.DISTANCES[2:])
     ),
     "Without its far-sighted head linear attention ends {glue:text}`long_all_far`": lambda: (

@@ -62,7 +62,7 @@ def figure(id: str = "variants") -> Explorable | Missing:
         id=id,
         caption=(
             "**With the normaliser the maps that are never negative end close together. Without "
-            "it, press *nothing*, each ends higher.** The same nano GPT-2 with different weights "
+            "it each ends higher: press *nothing*.** The same nano GPT-2 with different weights "
             "on its values, one run of each."
         ),
         alt=(

@@ -32,7 +32,7 @@ def figure_of(recalled: Callable[[int, int, str], float], id: str = "recall") ->
             "**Random signed keys return nearly all values up to about twice as many pairs as "
             "features. Keys under elu + 1 lose values after a few.** Share of stored pairs whose "
             "answer is nearest to its own value. A KV cache keeps all of them, and grows. Keys of "
-            "length one, values of 64 random signs (wider values allow more pairs), means of "
+            "length one, values of 64 random signs, means of "
             f"{DRAWS} draws."
         ),
         alt=(

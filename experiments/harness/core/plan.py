@@ -135,9 +135,10 @@ class Session:
         note: Callable[[Any], str],
         done: Container[Any] = (),
     ) -> Iterator[Any]:
-        """Each point that is not done, while there is time; tables are then saved, and told of.
+        """The points that are not done, while there is time.
 
-        If the time ends first, the run is no longer `whole`.
+        After each, tables are saved and progress is shown. If time runs out first, the run is not
+        `whole`. note: the words of a point in the progress bar.
         """
         for i, point in enumerate(points):
             if point in done:
