@@ -22,12 +22,6 @@ def does_not_cut(heads: int) -> bool:
     return segments(needed, 64, design_bytes.FEW_LENGTH, design_bytes.MULTIPROCESSORS)[0] == 1
 
 
-def change_little() -> bool:
-    """Whether wider vectors gain little in chunks, compared with chunks themselves."""
-    narrow, wide = (cpu_speed.step(body, "chunked")["seconds"] for body in ("avx2", "avx512"))
-    return 0.9 < narrow / wide < 1.3 and cpu_speed.step("avx2", "recurrent")["seconds"] > 1.5 * wide
-
-
 def decayed() -> float:
     """Traffic of heads of 128 with a decay and its gradient, over that without a decay."""
     with_decay, without = (
@@ -58,7 +52,9 @@ VERDICTS = {
     "With gradients Helion passes that share on all large shapes": lambda: every(
         one > 1 for one in kernel_speed.shares_of_stored_states("Helion", "forward+backward", LARGE)
     ),
-    "Vectors of twice the width change little": change_little,
+    "width make chunks {glue:text}`core_wider` as fast": lambda: (
+        cpu_speed.step("avx512", "chunked")["high"] < cpu_speed.step("avx2", "chunked")["low"]
+    ),
     "tokens, segments move more than stored states in the forward pass": lambda: every(
         bytes_of("three passes", length) > bytes_of("chunk states", length)
         for length in design_bytes.LENGTHS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from itertools import product
 from math import log
 
@@ -105,6 +106,11 @@ def minutes(model: str, context: int) -> float:
     return runs[0]["config"]["updates"] * seconds(model, context) / 60
 
 
+def _minutes(model: str, context: int) -> str:
+    found = minutes(model, context)
+    return f"{found:.0f}" if found >= 10 else f"{found:.1f}"
+
+
 def _config(context: int) -> dict:
     runs = need(curves(context), f"race: nothing stored at {context}")
     return runs[0]["config"]
@@ -136,7 +142,7 @@ def numbers() -> dict[str, str]:
         "two_bytes_lead": lambda: " to ".join(f"{f(convolution_leads()):.2f}" for f in (min, max)),
         "trained_least": lambda: f"{min(trained_seconds()) / 60:.0f}",
         "trained_most": lambda: f"{max(trained_seconds()) / 3600:.0f}",
-        "window_minutes_16384": lambda: f"{minutes('window', 16384):.0f}",
+        "window_minutes_16384": lambda: _minutes("window", 16384),
         "window_behind": lambda: over_seeds(("window", "softmax")).spread(),
         "window_behind_linear": lambda: over_seeds(("window", "linear")).spread(),
         "table_behind": lambda: table_behind().spread(2),
@@ -148,5 +154,5 @@ def numbers() -> dict[str, str]:
     for name in PAIR:
         makers[f"{name}_{MAIN}"] = lambda name=name: f"{end(name, MAIN):.3f}"
         for n in (MAIN, 16384):
-            makers[f"{name}_minutes_{n}"] = lambda n=n, name=name: f"{minutes(name, n):.0f}"
+            makers[f"{name}_minutes_{n}"] = partial(_minutes, name, n)
     return in_words(**makers)

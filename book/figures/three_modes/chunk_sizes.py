@@ -7,8 +7,8 @@ from lsa.cost import PEAKS, best_chunk_size
 from ...explorable.figure import Axis, Explorable, Filter, Series
 from ..index.mode_speed import cost, limits
 from ..lib.axes import PASSES, TIME
-from ..lib.format import in_words, listed
-from ..lib.records import NotMeasuredError, Record, device_name, have, need, provenance, rows
+from ..lib.format import in_words, listed, percent
+from ..lib.records import NotMeasuredError, Record, device_name, have, need, provenance, row, rows
 from ..lib.tables import Marked, Missing, Table
 
 LENGTHS = (4096, 16384)  # tokens that the chapter mentions
@@ -78,6 +78,16 @@ def best(run: Record, length: int, direction: str) -> tuple[int, int | None]:
     return fastest, min(seconds, key=seconds.get)
 
 
+def behind(run: Record, length: int, direction: str) -> float:
+    """How much longer the predicted chunks take than the fastest. Raises NotMeasuredError."""
+    found = best(run, length, direction)
+    fastest, chosen = (
+        row(run, "chunks", length=length, chunk_size=size, **{"pass": direction})["seconds"]
+        for size in found
+    )
+    return chosen / fastest - 1
+
+
 def level(run: Record, length: int, direction: str) -> set[int]:
     """Chunk sizes whose quartiles overlap those of the fastest. Raises NotMeasuredError."""
     fastest, _ = best(run, length, direction)
@@ -102,6 +112,7 @@ def numbers() -> dict[str, str]:
     return in_words(
         chunk_level=lambda: sizes(set.intersection(*(level(run(), *case) for case in cases))),
         chunk_bills=lambda: sizes({best(run(), *case)[1] for case in cases}),
+        chunk_bills_behind=lambda: percent(max(behind(run(), *case) for case in cases)),
     )
 
 
