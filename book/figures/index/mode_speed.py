@@ -149,6 +149,20 @@ def doublings(mode: str, direction: str) -> list[float]:
     return need(ratios, f"mode_speed: no {mode} at twice 1,024")
 
 
+def attention_behind(length: int, direction: str = "forward+backward") -> float:
+    """Time of attention mode over that of softmax. Raises NotMeasuredError."""
+    softmax, attention = (
+        seconds(narrowest(), mode, length, direction) for mode in ("softmax", "attention")
+    )
+    return attention / softmax
+
+
+def quadratic_doublings() -> list[float]:
+    """The `doublings` of softmax and of attention mode, both passes. Raises NotMeasuredError."""
+    each = product(("softmax", "attention"), PASSES)
+    return [ratio for one in each for ratio in doublings(*one)]
+
+
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on the three modes: one layer."""
 
@@ -162,16 +176,6 @@ def numbers() -> dict[str, str]:
 
     def memory(mode: str) -> str:
         return size(point(narrowest(), mode, longest("attention"))["peak"])
-
-    def behind(length: int, direction: str = "forward") -> str:
-        softmax, attention = (
-            seconds(narrowest(), mode, length, direction) for mode in ("softmax", "attention")
-        )
-        return times(attention / softmax)
-
-    def quadratic() -> list[float]:
-        each = product(("softmax", "attention"), PASSES)
-        return [ratio for one in each for ratio in doublings(*one)]
 
     def same_program(direction: str) -> str:
         attention, chunked = (
@@ -195,12 +199,12 @@ def numbers() -> dict[str, str]:
         longest=lambda: f"{longest('chunked'):,}",
         longest_softmax=longest_softmax,
         longest_attention=lambda: f"{longest('attention'):,}",
-        attention_512=lambda: behind(512),
-        attention_longest=lambda: behind(longest("attention")),
-        attention_512_both=lambda: behind(512, "forward+backward"),
-        doubling_least=lambda: times(min(quadratic())),
-        doubling_most=lambda: times(max(quadratic())),
-        attention_longest_both=lambda: behind(longest("attention"), "forward+backward"),
+        attention_512=lambda: times(attention_behind(512, "forward")),
+        attention_longest=lambda: times(attention_behind(longest("attention"), "forward")),
+        attention_512_both=lambda: times(attention_behind(512)),
+        doubling_least=lambda: times(min(quadratic_doublings())),
+        doubling_most=lambda: times(max(quadratic_doublings())),
+        attention_longest_both=lambda: times(attention_behind(longest("attention"))),
         same_forward=lambda: same_program("forward"),
         same_both=lambda: same_program("forward+backward"),
         chunked_two_threads=lambda: duration(seconds(narrowest(), "chunked", 8192, "forward")),
