@@ -98,7 +98,7 @@ VERDICTS = {
     "After the same updates we see no difference in loss.": lambda: is_undecided(
         over_seeds(LINEAR_BEHIND)
     ),
-    "own recipe softmax leads at 256 bytes by": lambda: (
+    "recipe softmax leads at 256 bytes by": lambda: (
         is_above(table_behind()) and table_behind().count == 3
     ),
     "The time of an update depends on the context.": lambda: (

@@ -35,6 +35,9 @@ RATES = (
 )  # fmt: skip
 
 
+NEAR_FADES = state_size.NEAR._replace(recipe="fades")
+
+
 def lower(suspect: str) -> Pairs:
     """Nats by which a suspect's arm ends below elu + 1."""
     return gap(suspect)._replace(mean=-gap(suspect).mean)
@@ -48,14 +51,6 @@ def stays(remedy: str) -> bool:
 def leave(*remedies: str) -> bool:
     """Whether both attentions leave the plateau with each of the remedies."""
     return every(leaves(remedy, name) is not None for remedy in remedies for name in ATTENTION)
-
-
-def minutes(context: int, level: float) -> dict[str, float]:
-    """Minutes of each model to a loss, without models that do not reach it."""
-    times = {
-        name: race.minutes_to(name, context, level) for name in (*race_tables.BY_LEVEL, CONVOLUTION)
-    }
-    return {name: spent for name, spent in times.items() if spent} if all(times.values()) else {}
 
 
 def sharpest(weights: str) -> float:
@@ -82,23 +77,28 @@ VERDICTS = {
     "With a fading head we see no difference per update at this size: linear attention": lambda: (
         over_seeds(LINEAR_BEHIND).mean < 0 and is_undecided(over_seeds(LINEAR_BEHIND))
     ),
-    "In GPT-2's own recipe (a table of positions, no fading, half the rate, a tenth of": lambda: (
-        is_above(lower("all terms: softmax"))
+    "at 256 bytes, softmax ends {glue:text}`plain_softmax` nats lower after": lambda: is_above(
+        lower("all terms: softmax")
+    ),
+    "an older pair of runs <eight-gpus>` it leads there after the same minutes, too": lambda: (
+        loss_curves.ahead_at_the_end(256) > 0.1
     ),
     "is ahead at every context, of softmax in a window of 128 bytes too": lambda: every(
         linear < softmax - 0.02
         for context, other in product(race.CONTEXTS, ("softmax", "window"))
         for _, softmax, linear in [race.in_the_same_time(context, other)]
     ),
-    "A second near-sighted head in place of the far-sighted one lowers the loss": lambda: is_above(
-        far_costs()
+    "A second fading head in place of the other lowers the loss": lambda: is_above(far_costs()),
+    "all its runs come from another processor, which can move a loss as much": lambda: (
+        race_tables.window_shares_no_processor()
+        and 0 < over_seeds(("softmax", "window")).mean < max(map(abs, race_tables.trained_again()))
     ),
-    "nats lower than softmax in the mean over contexts, in all three seeds": lambda: (
-        is_above(over_seeds(("softmax", "window")))
-        and over_seeds(("softmax", "window"))[2:4] == (3, 3)
-    ),
-    "From linear attention we see no difference": lambda: is_undecided(
+    "So we claim no difference, from linear attention either": lambda: is_undecided(
         over_seeds(("window", "linear"))
+    ),
+    "nats, lower than any model of the race": lambda: (
+        ngram_baseline.loss(5)
+        < min(race.end(name, n) for name in race.by_model(1024) for n in race.CONTEXTS)
     ),
     "as long as those of linear attention, at every context": lambda: every(
         1.2 < found < 2.4 for found in race_tables.window_times()
@@ -113,7 +113,7 @@ VERDICTS = {
     "Of these four the near-sighted model needs the fewest minutes. The convolution needs fewer "
     "still, at every context": lambda: every(
         found[CONVOLUTION] < found[NEAR] < min(found[name] for name in race_tables.BY_LEVEL[:3])
-        for found in starmap(minutes, product(race.CONTEXTS, LEVELS))
+        for found in starmap(race_tables.minutes_of_each, product(race.CONTEXTS, LEVELS))
         if found
     ),
     "Wider models gain less": lambda: every(
@@ -122,7 +122,6 @@ VERDICTS = {
     "No other step on this page is as large": lambda: (
         min(race.end("no attention", n) - race.end("linear", n) for n in race.CONTEXTS) > 0.5
     ),
-    "it ends lower than every attention, too": lambda: is_above(plateau.behind_convolution()),
     "ends lower than both at every context, but its lead shrinks with updates": lambda: (
         race.end(CONVOLUTION, 1024) < min(race.ends("linear", 1024)) - 0.03
         and len(race.ends(CONVOLUTION, 1024)) == 3
@@ -140,7 +139,7 @@ VERDICTS = {
         min(race_tables.far_head_on_one_processor().values()) > 0
         and not {256, 1024} & {n for n, *_ in race_tables.far_head_on_one_processor()}
     ),
-    "were shorter, {glue:text}`short_runs` updates, and had not left": lambda: (
+    "were shorter, {glue:text}`short_runs` updates, and had not gone below it": lambda: (
         min(loss_curves.last_loss(run) for n in (1024, 16384) for run in loss_curves.nano_pair(n))
         > loss_curves.below_pairs()
     ),
@@ -148,10 +147,10 @@ VERDICTS = {
         every(loss_curves.leaves_pairs(run) is not None for run in loss_curves.nano_pair(2048))
         and loss_curves.behind(*loss_curves.nano_pair(2048)) > 0.1
     ),
-    "The first runs of this book used GPT-2 unchanged": lambda: (
+    "The first runs of this book used it unchanged, with one seed": lambda: (
         have("loss_curves") == loss_curves.text_runs()
     ),
-    "a model is, in the mean over seeds, within 0.01 nats of one without attention": lambda: every(
+    "such a model is, in the mean over seeds, within 0.01 nats of one without": lambda: every(
         abs(end(remedy, name) - end("none", "none")) < 0.01
         for remedy in ("as it was", "no positions")
         for name in ATTENTION
@@ -177,18 +176,19 @@ VERDICTS = {
         for fast, slow in pairwise(HALF_LIVES)
         for attention in ATTENTION
     ),
-    "models with four times the bytes an update just reached them": lambda: every(
-        abs(end("four times the bytes", name) - ngram_baseline.loss(2)) < 0.01 for name in ATTENTION
-    ),
-    "Linear attention was already below letter pairs": lambda: (
-        end("fades in 64", "linear") < ngram_baseline.loss(2) - 0.01
+    "At a half-life of 64 bytes longer runs would tell": lambda: (
+        end("fades in 64", "linear") < end("none", "none") - 0.01
     ),
     "The far-sighted head costs here as well": lambda: is_above(plateau.far_costs()),
     "They end softmax's plateau, but not linear attention's. By then softmax with them": lambda: (
         leaves("rotation", "softmax") is not None
         and leaves("rotation", "linear") is None
-        and is_above(plateau.rotary_saves())
-        and plateau.rotary_saves().of() == "3 of 3"
+        and is_above(plateau.rotary_saves(4))
+    ),
+    "above one that fades by half in 1": lambda: is_below(plateau.rotary_saves(1)),
+    "updates with a token shift softmax is ahead, but the shift alone": lambda: (
+        is_above(plateau.apart("token shift"))
+        and every(is_above(plateau.shift_costs(name)) for name in ATTENTION)
     ),
     "Both models leave, and softmax ends": lambda: (
         is_above(plateau.apart("token shift")) and plateau.apart("token shift").of() == "3 of 3"
@@ -202,9 +202,7 @@ VERDICTS = {
     "*A convolution of two bytes* leaves without any attention": lambda: (
         leaves("token before", "none") is not None and leaves("none", "none") is None
     ),
-    "neither model leaves the plateau at 1,024 bytes within {glue:text}`plateau_updates`": lambda: (
-        stays("as it was")
-    ),
+    "neither model leaves the plateau <plateau-story>` within": lambda: stays("as it was"),
     "models with eight heads end lower than those with two": lambda: every(
         is_below(more_heads(weights)) for weights in ("softmax", "elu + 1")
     ),
@@ -218,7 +216,13 @@ VERDICTS = {
         and arm != Arm("elu + 1", "fades", 16)
     ),
     "Two near-sighted heads end nearly as low": lambda: is_undecided(
-        state_size.behind(state_size.NEAR._replace(recipe="fades"), Arm("elu + 1", "fades", 16))
+        state_size.behind(NEAR_FADES, Arm("elu + 1", "fades", 16))
+    ),
+    "and lower than every larger state. So no model here gains": lambda: every(
+        state_size.end(NEAR_FADES) < state_size.end(arm)
+        for arm in state_size.arms()
+        if arm.recipe == "fades" and not arm.change
+        if state_size.state(arm) > state_size.state(NEAR_FADES)
     ),
     "make no clear difference": lambda: (
         is_undecided(heads_of_elu(1, 2)) and is_undecided(heads_of_elu(8, 2))
@@ -259,41 +263,38 @@ VERDICTS = {
         < 1
         and is_above(state_size.behind(pair("scores eight times as large")[0], Arm("Taylor 2")))
     ),
-    "linear attention's lead grows with size": lambda: (
-        is_above(scaling.slope()) and scaling.slope().of() == "3 of 3"
+    "three seeds do not show whether the lead grows with size": lambda: is_undecided(
+        scaling.slope()
     ),
-    "(Two of the three seeds here were trained again": lambda: (
-        len(race_tables.trained_again()) == 4
-    ),
-    "These leads belong to the start of training": lambda: (
-        leads_early_alone()
-        and (race_tables.behind_after(512).mean < race_tables.behind_after(2048).mean < 0)
+    "At 2.7M the lead belongs to the start of training": lambda: leads_early_alone(),
+    "the spread allows no change": lambda: (
+        is_below(race_tables.behind_after(512)) and is_undecided(race_tables.behind_after(2048))
     ),
     "With both seeds linear attention is ahead early, and from 10 MB on": lambda: (
         leads_early_alone() and len(long_race.seeds_of(*long_race.PAIR)) == 2
     ),
     "every training novel once, do not bring copying": lambda: (
         compare(long_race.last_gains("linear", 64, whole=True)).mean < 0.1
-        and is_above(long_race.more_with_all(64))
+        and is_above(long_race.more_with_all("linear", 64))
     ),
-    "From 256 bytes on we see no such rise": lambda: (
-        not any(is_above(long_race.more_with_all(back)) for back in long_race.DISTANCES[2:])
+    "more, after 512 {glue:text}`long_all_less_512` less": lambda: (
+        is_above(long_race.more_with_all("linear", 128))
+        and is_below(long_race.more_with_all("linear", 512))
+    ),
+    "With all the text it is there at a constant rate, too": lambda: is_above(
+        long_race.far_saves(whole=True)[long_race.AT_50_MB]
     ),
     "Without its far-sighted head linear attention ends {glue:text}`long_all_far`": lambda: (
         is_above(long_race.far_saves(whole=True)[-1])
     ),
-    "So a window gains most of what the far-sighted head does": lambda: (
-        is_above(long_race.window_saves())
-        and long_race.window_saves().mean > 0.6 * long_race.far_saves()[-1].mean
+    "This last difference may come from the window or from softmax": lambda: is_above(
+        long_race.window_saves()
     ),
     "Taylor 4 has sharper heads than Taylor 2 and ends lower": lambda: (
         sharpest("Taylor 4") < sharpest("Taylor 2") and added("more terms: Taylor 4").mean < 0
     ),
-    "sizes linear attention ends {glue:text}`scaling_all` nats lower": lambda: is_below(
-        scaling.behind()
-    ),
-    "From 0.5M parameters up, a cut made after looking": lambda: (
-        scaling.behind(scaling.LARGE).mean < 0
+    "lower from 0.5M parameters up, in": lambda: (
+        is_below(scaling.behind(scaling.LARGE))
         and every(0 < sum(gap < 0 for gap in found) < len(found) for found in scaling.smallest(2))
     ),
     "At each of the three rates linear attention ends lower": lambda: every(
@@ -309,14 +310,11 @@ VERDICTS = {
     "and {glue:text}`long_near_256` with two near-sighted heads": lambda: (
         abs(compare(long_race.last_gains("linear, near only", 256)).mean) < 0.001
     ),
-    "The loss shows no difference, within about a hundredth of a nat": lambda: (
-        is_undecided(long_race.window_behind())
-        and (long_race.window_behind().half or 1) < 0.013
-        and abs(compare(long_race.last_gains("window", 256)).mean) < 0.001
-        and every(is_above(compare(long_race.last_gains(m, 256))) for m in ("softmax", "linear"))
-    ),
-    "After 10 and 15 MB neither was ahead": lambda: every(
+    "its lead came while the learning rate fell": lambda: every(
         is_undecided(one) for seed in (0, 1) for one in long_race.far_saves(seed)[1:3]
+    ),
+    "in about half the time <long-race:x=minutes&y=loss>": lambda: (
+        1.8 < long_race.pace("softmax")["seconds"] / long_race.pace("linear")["seconds"] < 2.2
     ),
     "Neither attention copies": lambda: every(
         compare(long_race.last_gains(model, 64)).mean < 0.1 * long_race.loss(model)
@@ -329,21 +327,21 @@ VERDICTS = {
         for rate in scaling_rates.rates()
         if rate != scaling_rates.USUAL
     ),
-    "The signs are opposite": lambda: every(
+    "In the race the signs are opposite": lambda: every(
         linear < softmax for _, softmax, linear in map(race.in_the_same_time, race.CONTEXTS)
     ),
-    "the more so the longer the context": lambda: every(
-        race.ratio(short) < race.ratio(long) for short, long in pairwise(race.CONTEXTS)
+    "updates by then, fewer than its warm-up": lambda: (
+        race_tables.updates_by_then(16384) < race_tables.config()["warmup_updates"]
     ),
     "In the race the two attentions end within about a hundredth of a nat of each other": lambda: (
         is_undecided(over_seeds(LINEAR_BEHIND))
         and abs(over_seeds(LINEAR_BEHIND).mean) + (over_seeds(LINEAR_BEHIND).half or 1) < 0.015
     ),
-    "In GPT-2's own recipe, at 256 bytes, softmax ends lower": lambda: is_above(
-        lower("all terms: softmax")
+    "With GPT-2's table of positions and no fading, at 256 bytes, softmax ends lower": lambda: (
+        is_above(lower("all terms: softmax"))
     ),
     "nats higher than a second near-sighted one": lambda: is_above(far_costs()),
-    "there is no optimum among the rates tried: the fastest is best": lambda: every(
+    "the fastest rate tried is best, so the optimum may be faster still": lambda: every(
         end("fades in 1", "linear") < end(f"fades in {n}", "linear") for n in HALF_LIVES[1:]
     ),
 }

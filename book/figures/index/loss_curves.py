@@ -176,6 +176,12 @@ def last_update(run: Record) -> int:
     return max(need(losses_by_update(run), f"{run['name']}: never validated"))
 
 
+def ahead_at_the_end(context: int) -> float:
+    """Nats by which the softmax run ends lower, after equal time. Raises NotMeasuredError."""
+    softmax, linear = map(last_loss, nano_pair(context))
+    return linear - softmax
+
+
 def nano_pair(context: int) -> Pair:
     """The two nano runs of the book's text. Raises NotMeasuredError."""
     return pair(text_runs(), "nano", context)
@@ -198,6 +204,15 @@ def numbers() -> dict[str, str]:
         return "no" if update is None else f"{update:,}"
 
     return in_words(
+        **{
+            f"old_ends_{n}": lambda n=n: " and ".join(
+                f"{last_loss(run):.3f} ({model})"
+                for model, run in zip(("softmax", "linear attention"), nano_pair(n), strict=True)
+            )
+            for n in (256, 2048, 4096)
+        },
+        leaves_softmax=lambda: left_pairs(256, 0),
+        leaves_linear=lambda: left_pairs(256, 1),
         old_updates=lambda: f"{common_updates(*nano_pair(2048)):,}",
         old_gap=lambda: f"{abs(behind(*nano_pair(2048))):.3f}",
         short_runs=short_runs,

@@ -88,7 +88,7 @@ def trained_seconds() -> list[float]:
 
 
 def table_behind() -> Pairs:
-    """Nats by which linear attention ends behind softmax in GPT-2's own recipe, at 256 bytes.
+    """Nats by which linear attention ends behind softmax with a table of positions, at 256 bytes.
 
     Raises NotMeasuredError.
     """

@@ -9,9 +9,10 @@ from functools import partial
 from statistics import fmean
 
 from ...explorable.figure import Axis, Choice, Explorable, Series, Toggle
-from ..lib.format import in_words, listed
+from ..lib.axes import MINUTES
+from ..lib.format import in_words, listed, times_between
 from ..lib.pairs import Pairs, compare
-from ..lib.records import Record, learned, need, provenance, row, rows
+from ..lib.records import Record, Row, learned, need, provenance, row, rows
 from ..lib.tables import Missing, Table
 
 EXPERIMENT = "long_race"
@@ -28,6 +29,7 @@ DISTANCES = (64, 128, 256, 512, 896)
 KEYS = {"softmax": "softmax", "linear": "linear", "window": "window", "near": "linear, near only"}
 READ = (122, 610, 2440, 4880)  # updates after which texts are shown
 EARLY, MIDDLE = 305, 2440  # updates after which the lead of the chapter's sentences is taken
+AT_50_MB = 9  # the mark of `far_saves` at which the rate of runs on all text is still constant
 LETTERS = 64  # of such a text, at most
 
 
@@ -81,18 +83,31 @@ def gains(run: Record, distance: int) -> dict[int, tuple[float, float]]:
     return {update: (one.mean, one.half or 0) for update, one in pairs.items()}
 
 
-def _series(model: str, run: Record) -> Series:
+def timed() -> list[Record]:
+    """The run that times an update of each model, if it is stored."""
+    return [run for run in learned(EXPERIMENT) if "speed" in run["tables"]]
+
+
+def pace(model: str) -> Row:
+    """Seconds of an update: median and quartiles. Raises NotMeasuredError."""
+    return row(need(timed(), f"{EXPERIMENT}: no seconds of an update")[0], "speed", model=model)
+
+
+def _series(name: str, run: Record) -> Series:
     loss = losses(run)
     columns: dict[str, list[float]] = {
         "megabytes": [megabytes(run, update) for update in loss],
         "loss": [*loss.values()],
     }
+    if timed():
+        each = pace(run["config"]["model"])["seconds"] / 60
+        columns["minutes"] = [update * each for update in loss]
     for distance in DISTANCES:
         means, halves = zip(*gains(run, distance).values(), strict=True)
         columns[f"gain_{distance}"] = [*means]
         columns[f"low_{distance}"] = [a - b for a, b in zip(means, halves, strict=True)]
         columns[f"high_{distance}"] = [a + b for a, b in zip(means, halves, strict=True)]
-    return Series({"model": model}, columns, source=run["path"])
+    return Series({"model": name}, columns, source=run["path"])
 
 
 def _gain_axis(distance: int) -> Axis:
@@ -109,15 +124,16 @@ def figure(id: str = "long-race") -> Explorable | Missing:
     whole = {f"{model}, all text": run for model, run in runs(whole=True).items()}
     labels = MODELS | {f"{model}, all text": f"{MODELS[model]}, all text" for model in MODELS}
     every = found | whole
+    read = Axis("megabytes", "Text read", "MB", digits=3)
     return Explorable(
         id=id,
         caption=_caption(found),
         alt=(
             "Held-out loss, or the gain on a passage that comes again, against the megabytes of "
-            "text read, one line for each model."
+            "text read or the time, one line for each model."
         ),
-        series=[_series(model, run) for model, run in every.items()],
-        x=Axis("megabytes", "Text read", "MB", digits=3),
+        series=[_series(name, run) for name, run in every.items()],
+        x=Choice("Against", [read, MINUTES], default="megabytes") if timed() else read,
         y=Choice(
             "Show",
             [Axis("loss", "Loss", "nats per byte"), *map(_gain_axis, DISTANCES)],
@@ -126,7 +142,7 @@ def figure(id: str = "long-race") -> Explorable | Missing:
         color="model",
         mark="line+dot",
         controls=[Toggle("model", "Model", options={model: labels[model] for model in every})],
-        provenance=provenance([*every.values()]),
+        provenance=provenance([*every.values(), *timed()]),
     )
 
 
@@ -138,7 +154,8 @@ def _caption(found: dict[str, Record]) -> str:
         "**The gain of linear attention 256 bytes later is its far-sighted head's.** "
         f"Models of {config['size']} parameters, one seed. *Gain*: how much lower the loss of a "
         f"passage is when it comes again; bars: 95% intervals over {config['places']} places. "
-        f"All read the same {megabytes(run, updates):.0f} MB, fixed beforehand{more}."
+        f"All read the same {megabytes(run, updates):.0f} MB, fixed beforehand{more}. "
+        "Time is updates times the median seconds of one, measured on a quiet CPU."
     )
 
 
@@ -158,14 +175,15 @@ def each_seed(told: Callable[[int], str], *models: str) -> str:
     return listed(need(found, f"{EXPERIMENT}: no {models}"))
 
 
-def all_read() -> Record:
-    """The run of linear attention that reads all training novels. Raises NotMeasuredError."""
-    return of("linear", whole=True)
+def read(*, whole: bool) -> str:
+    """Text that linear attention has read at the end. Raises NotMeasuredError."""
+    run = of("linear", whole=whole)
+    return f"{megabytes(run, run['config']['updates']):.0f} MB"
 
 
-def more_with_all(distance: int) -> Pairs:
-    """By how much that run's gain is above the shorter run's at the end, place by place."""
-    both = (last_gains("linear", distance, whole=whole) for whole in (True, False))
+def more_with_all(model: str, distance: int) -> Pairs:
+    """By how much all text raises a model's gain at the end over 20 MB, place by place."""
+    both = (last_gains(model, distance, whole=whole) for whole in (True, False))
     return compare([more - less for more, less in zip(*both, strict=True)])
 
 
@@ -189,9 +207,9 @@ def far_saves(seed: int = 0, *, whole: bool = False) -> list[Pairs]:
     ]
 
 
-def lead(update: int, seed: int = 0) -> Pairs:
+def lead(update: int, seed: int = 0, *, whole: bool = False) -> Pairs:
     """By how much linear attention's loss is below softmax's, novel by novel."""
-    own, other = (by_novel(of(model, seed))[update] for model in PAIR)
+    own, other = (by_novel(of(model, seed, whole=whole))[update] for model in PAIR)
     return compare([b - a for a, b in zip(own, other, strict=True)])
 
 
@@ -243,8 +261,10 @@ def writing() -> Table | Missing:
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on training: more text."""
     return in_words(
+        long_softmax_slower=lambda: times_between(pace("softmax"), pace("linear")),
+        long_window_slower=lambda: times_between(pace("window"), pace("linear")),
         long_parameters=lambda: of("linear")["config"]["size"],
-        long_read=lambda: f"{megabytes(of('linear'), of('linear')['config']['updates']):.0f} MB",
+        long_read=lambda: read(whole=False),
         long_far=lambda: each_seed(lambda seed: far_saves(seed)[-1].spread(), *CONTROL),
         long_far_of=lambda: each_seed(lambda seed: far_saves(seed)[-1].of(), *CONTROL),
         long_far_early=lambda: each_seed(lambda seed: far_saves(seed)[0].spread(), *CONTROL),
@@ -260,10 +280,25 @@ def numbers() -> dict[str, str]:
             )
             for key, model in KEYS.items()
         },
-        long_all_read=lambda: f"{megabytes(all_read(), all_read()['config']['updates']):.0f} MB",
+        long_all_read=lambda: read(whole=True),
         long_all_far=lambda: far_saves(whole=True)[-1].spread(),
         long_all_far_of=lambda: far_saves(whole=True)[-1].of(),
-        long_all_64=lambda: compare(last_gains("linear", 64, whole=True)).spread(),
-        long_all_more=lambda: more_with_all(64).spread(),
+        long_all_more=lambda: more_with_all("linear", 64).spread(),
+        long_all_more_128=lambda: more_with_all("linear", 128).spread(),
+        long_all_less_512=lambda: more_with_all("linear", 512).spread(),
+        long_all_far_constant=lambda: far_saves(whole=True)[AT_50_MB].spread(),
+        long_all_softmax_more=lambda: more_with_all("softmax", 64).spread(),
+        long_all_lead=lambda: lead(max(losses(of("linear", whole=True))), whole=True).signed(),
+        **{
+            f"long_all_{model}_{n}": lambda model=model, n=n: compare(
+                last_gains(model, n, whole=True)
+            ).spread()
+            for model in PAIR
+            for n in (64, 256)
+        },
+        **{
+            f"long_all_{model}": lambda model=model: f"{loss(model, whole=True):.3f}"
+            for model in PAIR
+        },
         **{f"long_{key}_256": partial(gain, model, 256) for key, model in KEYS.items()},
     )

@@ -205,9 +205,9 @@ def apart(remedy: str) -> Pairs:
     return compare(((remedy, "linear"), (remedy, "softmax")))
 
 
-def rotary_saves() -> Pairs:
+def rotary_saves(half_life: int) -> Pairs:
     """Loss of softmax with a fading head minus that with rotary positions. NotMeasuredError."""
-    return compare((("fades in 4", "softmax"), ("rotation", "softmax")))
+    return compare(((f"fades in {half_life}", "softmax"), ("rotation", "softmax")))
 
 
 def behind_convolution() -> Pairs:
@@ -234,7 +234,8 @@ def numbers() -> dict[str, str]:
             f"plateau_shift_{name}": lambda name=name: shift_costs(name).spread()
             for name in ATTENTION
         },
-        plateau_rotary=lambda: rotary_saves().spread(),
+        plateau_rotary=lambda: rotary_saves(4).spread(),
+        plateau_rotary_fast=lambda: rotary_saves(1).spread(),
         plateau_shift_apart=lambda: apart("token shift").spread(),
         plateau_64_linear=lambda: ends_at("fades in 64", "linear"),
     )

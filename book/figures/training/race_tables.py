@@ -20,6 +20,7 @@ from ..index.race import (
     ends,
     in_the_same_time,
     minutes_to,
+    ratio,
     seconds,
     speed,
 )
@@ -116,6 +117,12 @@ def level_table() -> Table | Missing:
     return Table(["context", *wanted], cells) if cells else Missing("race")
 
 
+def minutes_of_each(context: int, level: float) -> dict[str, float]:
+    """Minutes of each model to a loss; empty if one does not reach it."""
+    times = {name: minutes_to(name, context, level) for name in (*BY_LEVEL, CONVOLUTION)}
+    return {name: spent for name, spent in times.items() if spent} if all(times.values()) else {}
+
+
 def _minutes(value: float | None) -> str:
     return "–" if value is None else f"{value:.1f}"
 
@@ -133,6 +140,17 @@ def same_time_table() -> Table | Missing:
         cells.append([f"{context:,}", f"{spent:.0f}", *losses])
     titles = ["context", "minutes", "softmax", "linear", "linear less softmax"]
     return Table(titles, cells, align="rrrrr") if cells else Missing("race")
+
+
+def config() -> dict:
+    """Configuration of the race's linear attention. Raises NotMeasuredError."""
+    return need(by_model(MAIN).get("linear"), f"race: no linear at {MAIN}")[0]["config"]
+
+
+def updates_by_then(context: int) -> float:
+    """Updates that softmax has made when linear attention has made its own. NotMeasuredError."""
+    runs = need(by_model(context).get("linear"), f"race: no linear at {context}")
+    return runs[0]["config"]["updates"] / ratio(context)
 
 
 def trained_again(updates: int = 512) -> list[float]:
@@ -221,6 +239,16 @@ def trained_twice() -> list[float]:
     return need(apart, "race: no run on two processors")
 
 
+def window_shares_no_processor() -> bool:
+    """Whether no processor trained both the window and softmax or linear attention."""
+    trained: dict[str, set[str]] = defaultdict(set)
+    for processor, _, model, _ in _by_processor():
+        trained[model].add(processor)
+    return bool(trained["window"]) and not trained["window"] & (
+        trained["softmax"] | trained["linear"]
+    )
+
+
 def far_head_on_one_processor() -> dict[tuple[int, str, int], float]:
     """Costs of the far-sighted head in pairs of one processor, by context, model and seed."""
     every = _by_processor()
@@ -234,9 +262,6 @@ def far_head_on_one_processor() -> dict[tuple[int, str, int], float]:
 
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on training: the race."""
-
-    def config() -> dict:
-        return need(by_model(MAIN).get("linear"), f"race: no linear at {MAIN}")[0]["config"]
 
     def apart(values: Collection[float]) -> str:
         return f"{min(values):.3f} to {max(values):.3f}"
@@ -255,5 +280,11 @@ def numbers() -> dict[str, str]:
         **{f"behind_after_{n}": lambda n=n: behind_after(n).spread() for n in (512, 2048)},
         near_1024=lambda: f"{end(NEAR, LONG_RUNS):.3f}",
         near_4096=lambda: f"{end(NEAR, MAIN):.3f}",
+        five_letters=lambda: f"{ngram_baseline.loss(5):.3f}",
+        same_time_updates=lambda: f"{updates_by_then(16384):.0f}",
+        **{
+            f"far_costs_{name}": lambda name=name: over_seeds((name, f"{name}, near only")).spread()
+            for name in PAIR
+        },
         seeds_near_behind=lambda: over_seeds((NEAR, "softmax, near only")).spread(),
     )

@@ -209,19 +209,20 @@ def behind(least: float = 0) -> Pairs:
 def slope() -> Pairs:
     """Nats by which linear attention's lead grows with a tenfold size, fitted for each seed.
 
-    Raises NotMeasuredError.
+    At sizes from `LARGE` on. Raises NotMeasuredError.
     """
-    decades = [log10(parameters) for parameters, *_ in points("linear")]
-    gaps = need(_gaps(0), f"{EXPERIMENT}: nothing stored")
+    every = [parameters for parameters, *_ in points("linear")]
+    decades = [log10(parameters) for parameters in every if parameters >= LARGE]
+    gaps = need(_gaps(LARGE), f"{EXPERIMENT}: nothing stored")
     shared = set.intersection(*map(set, gaps))
     need(shared and len(gaps) > 1, f"{EXPERIMENT}: no seed of several sizes")
     leads = ([-gap[seed] for gap in gaps] for seed in sorted(shared))
     return compare([linear_regression(decades, each).slope for each in leads])
 
 
-def agreeing(least: float = 0) -> str:
-    """Number of pairs of runs in which linear ends lower: "12 of 12". Raises NotMeasuredError."""
-    every = [gap for of_size in _gaps(least) for gap in of_size.values()]
+def agreeing() -> str:
+    """Pairs of runs from `LARGE` on in which linear ends lower: "12 of 12". NotMeasuredError."""
+    every = [gap for of_size in _gaps(LARGE) for gap in of_size.values()]
     need(every, f"{EXPERIMENT}: nothing stored")
     return f"{sum(gap < 0 for gap in every)} of {len(every)}"
 
@@ -248,10 +249,8 @@ def numbers() -> dict[str, str]:
     return in_words(
         scaling_sizes=lambda: counted(len(_names())),
         scaling_slope=lambda: slope().spread(),
-        scaling_all=lambda: behind().spread(),
-        scaling_all_of=agreeing,
         scaling_lower=lambda: behind(LARGE).spread(),
-        scaling_of=lambda: agreeing(LARGE),
+        scaling_of=agreeing,
         scaling_heads=_head_widths,
         scaling_updates=lambda: f"{_config()['updates']:,}",
         scaling_more_least=lambda: times(more_compute(_names()[0])),

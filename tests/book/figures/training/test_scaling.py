@@ -88,7 +88,6 @@ def test_sizes_from_one_on_are_told_together(trained):
     trained(lambda attention, n, seed: 2 - 0.05 * (attention == "linear" and n > 4e5), BOTH)
     assert scaling.numbers()["scaling_of"] == "6 of 6"
     assert scaling.behind(scaling.LARGE).mean == pytest.approx(-0.05)
-    assert scaling.numbers()["scaling_all_of"] == "6 of 10"
     assert scaling.behind().count == 2
     assert scaling.smallest(2) == [[0, 0], [0, 0]]
 
