@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from statistics import fmean
 from typing import Any
 
@@ -45,16 +45,13 @@ RUNS = {
 LABELS = {"unshifted": "Softmax without shift", "exp": "Exponential features"}
 # Runs that the figure does not show.
 NOVELS, RARE = "cache-novels", "cache-planted"
-TWICE = [  # at twice the race's rate
-    f"{kept}-often-rate0.004" for kept in ("sum", "gate", "delta", "ungated-delta")
-]
 STATE_TWICE = "window-and-sum-often-rate0.004"
-SLOW = "gate-slow", "delta-slow"  # gates that begin slow
-SLOWER = *SLOW, "delta-slow-longer"
+SLOW = "delta-slow-longer"  # gates that begin slow
 SHOWN = ("softmax", "taylor-2", "exp", "linear", "gated-delta", "delta")  # at first
 NEAREST, BACK = 64, (64, 256, 1024, 4096)
 GLUED = ("unshifted", "taylor-4", "taylor-2", "exp", "linear", "window-state")
 LEARNT = 300  # updates after which softmax copies
+EARLY = 900  # updates after which both delta rules begin
 
 
 def runs_of(name: str) -> list[Record]:
@@ -247,24 +244,25 @@ def kept(model: str) -> int:
     return attention.state_numbers(config["context"])
 
 
-def highest(names: Iterable[str]) -> float:
-    """The highest gain of some runs, at the nearest. Raises NotMeasuredError."""
-    return max(gain(name, NEAREST).mean for name in names)
-
-
 def longest() -> int:
     """Updates of the longer runs. Raises NotMeasuredError."""
     return runs_of("linear")[-1]["config"]["updates"]
 
 
+def late() -> int:
+    """The last time asked before linear attention copies. Raises NotMeasuredError."""
+    return asked("linear")[asked("linear").index(learnt("linear", 0.3)) - 1]
+
+
 def _longer() -> dict[str, Callable[[], str]]:
     """Numbers of the longer runs, by what they are called in the chapter."""
-    near = ("gated", "gated-delta", "linear", "delta", "delta-adds", "window-state")
+    near = ("gated", "gated-delta", "linear", "exp", "delta", "delta-adds", "window-state")
     far = {"linear": 1024, "delta": 1024, "delta-adds": 1024, "window-state": 256}
     named = {model: f"copying_{model.replace('-', '_')}" for model in near}
     return {
         **{f"{named[m]}_longer": lambda m=m: each_seed(m, longest()) for m in near},
         **{f"{named[m]}_{d}": lambda m=m, d=d: each_seed(m, longest(), d) for m, d in far.items()},
+        **{f"{named[m]}_early": lambda m=m: each_seed(m, EARLY) for m in ("delta", "delta-adds")},
         **{
             f"{named[m]}_novels": lambda m=m: f"{on_novels(m, longest()):.2f}"
             for m in ("gated-delta", "delta")
@@ -281,9 +279,6 @@ def numbers() -> dict[str, str]:
     def megabytes() -> float:
         return config()["updates"] * config()["spans"] * config()["span"] / 1e6
 
-    def late() -> int:  # the last time asked before linear attention copies
-        return asked("linear")[asked("linear").index(learnt("linear", 0.3)) - 1]
-
     functions: dict[str, Callable[[], str]] = {
         f"copying_{model.replace('-', '_')}_64": lambda model=model: each_seed(model)
         for model in GLUED
@@ -293,6 +288,7 @@ def numbers() -> dict[str, str]:
         copying_longest=lambda: f"{longest():,}",
         copying_late=lambda: f"{late():,}",
         copying_linear_late=lambda: each_seed("linear", late()),
+        copying_early=lambda: f"{EARLY}",
         copying_context=lambda: f"{config()['context']:,}",
         copying_bytes=lambda: f"{megabytes():.1f}",
         copying_nearest=lambda: f"{config()['returns']['nearest']}",
@@ -303,10 +299,8 @@ def numbers() -> dict[str, str]:
         copying_after=lambda: each_seed("softmax", LEARNT),
         copying_novels=lambda: each_seed(NOVELS),
         copying_window_state_twice=lambda: each_seed(STATE_TWICE),
-        copying_twice=lambda: f"{highest(TWICE):.2f}",
-        copying_slow=lambda: f"{highest(SLOW):.2f}",
-        copying_slow_longer=lambda: each_seed(SLOWER[-1]),
-        copying_slower=lambda: f"{config(SLOW[0])['slower']}",
+        copying_slow_longer=lambda: each_seed(SLOW),
+        copying_slower=lambda: f"{config(SLOW)['slower']}",
         copying_rare_updates=lambda: f"{config(RARE)['updates']:,}",
         copying_rare_softmax=lambda: each_seed(RARE),
         **functions,

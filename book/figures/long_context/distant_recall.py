@@ -16,6 +16,7 @@ from ..lib.tasks import (
     RIGHT,
     Share,
     answers,
+    at_all_rates,
     at_best_rates,
     rates_in_words,
     right_columns,
@@ -41,7 +42,8 @@ RANGES = (
     *(("fades", "noise", at) for at in (16, 1024)),
     *(("gated", "noise", at) for at in (16, 1024, 16384)),
     *((model, "noise", at) for model in ("delta", "gated-delta") for at in (1024, 16384)),
-    *(("softmax", "pairs", at) for at in (256, 4096)),
+    *((model, "pairs", 256) for model in ("linear", "gated", "delta", "softmax")),
+    ("softmax", "pairs", 4096),
 )  # fmt: skip
 
 
@@ -163,8 +165,26 @@ def span(model: str, between: str, distance: int) -> str:
     """The least and the most over seeds, in words. Raises NotMeasuredError."""
     all_shares = shares()
     of(all_shares, model, between, distance)
-    low, high = (percent(x) for x in all_shares[model, between, distance][1:3])
+    return _range(all_shares[model, between, distance])
+
+
+def _range(found: Share) -> str:
+    low, high = percent(found.low), percent(found.high)
     return low if low == high else f"{low} to {high}"
+
+
+def at_rate_of(other: str, model: str, distance: int) -> Share:
+    """A model's share after noise at the best rate of another. Raises NotMeasuredError."""
+    rate = need(by_model().get(other), f"{EXPERIMENT}: no {other}")[0]["config"]["learning_rate"]
+    found = [
+        answer
+        for kind, runs in at_all_rates(TASK).items()
+        for run in runs
+        if kind.model == model and run["config"]["learning_rate"] == rate
+        for answer in answers(run)
+        if answer["between"] == "noise" and answer["distance"] == distance
+    ]
+    return share(need(found, f"{EXPERIMENT}: no {model} at rate {rate}"))
 
 
 def apart() -> float:
@@ -175,17 +195,14 @@ def apart() -> float:
 
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on long context."""
-    all_shares = shares()
     functions = {
         f"{between}_{model.replace('-', '_')}_{at}": lambda what=(model, between, at): span(*what)
         for model, between, at in RANGES
     }
-    functions |= {
-        f"pairs_{model}": lambda model=model: percent(of(all_shares, model, "pairs", 256))
-        for model in ("linear", "gated", "delta")
-    }
     return in_words(
         **functions,
+        noise_delta_rate=lambda: _range(at_rate_of("linear", "delta", 16384)),
+        again_keys=lambda: _first()["config"]["vocab"] // 4,
         again_apart=lambda: f"{100 * apart():.0f}",
         again_questions=lambda: need(answers(_first()), f"{EXPERIMENT}: no {TASK}")[0]["questions"],
         again_width=lambda: _first()["config"]["d_model"] // _first()["config"]["n_head"],

@@ -9,7 +9,6 @@ from ..lib.format import NOT_MEASURED, in_words
 from ..lib.pairs import Pairs, compare_seeds
 from ..lib.records import NotMeasuredError, learned, rows
 from ..lib.tables import Missing, Table
-from . import whole_novels
 from .long_context import CONTEXTS, MAIN, MODELS, gain_at, runs_of, without_lone
 
 
@@ -115,18 +114,3 @@ def numbers() -> dict[str, str]:
         },
         longest=lambda: f"{max(runs_of('linear', MAIN)[0]['config']['given']):,}",
     )
-
-
-def conclusions() -> Table:
-    """Questions about a long past, and the answers for each attention."""
-    questions = {
-        "16,384 bytes given in place of 16": lambda name: _worth(name, "given", 16384),
-        "what a whole novel costs, in place of its last few thousand bytes": whole_novels.cost,
-        "a passage 1,024 bytes back": lambda name: _worth(name, "again", 1024),
-        "a passage 16,384 bytes back": lambda name: _worth(name, "again", 16384),
-    }
-    cells = [
-        [question, *in_words(**{n: lambda n=n, of=of: of(n) for n in MODELS}).values()]
-        for question, of in questions.items()
-    ]
-    return Table(["what was asked", *MODELS], cells, wrap=True)

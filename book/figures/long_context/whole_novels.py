@@ -23,9 +23,6 @@ from ..lib.records import (
 from ..lib.seed_error import with_seeds
 from ..lib.tables import Missing, Table
 
-# The longest context of a training, and the first position whose far past it saw in training.
-LONG, BEYOND = max(race.CONTEXTS), 4097
-
 
 def runs_of(attention: str, context: int) -> list[Record]:
     """Runs in which each seed of a model read the novels. Raises NotMeasuredError."""
@@ -170,12 +167,6 @@ def differences() -> list[Pairs]:
     ]
 
 
-def doubling(attention: str, context: int, first: int) -> dict[str, float]:
-    """The row of `by_doubling` that begins at a position. Raises NotMeasuredError."""
-    points = {point["first"]: point for point in by_doubling(runs_of(attention, context))}
-    return need(points.get(first), f"whole_novels: no {attention} of {context} at {first}")
-
-
 def at_the_end(context: int) -> tuple[dict[str, float], ...]:
     """Costs at the last bytes read: linear attention's, and both models' at softmax's end."""
     softmax, linear = both_there(context)
@@ -239,13 +230,7 @@ def numbers() -> dict[str, str]:
         novels_from=lambda: f"{last_read('linear', race.MAIN)['first'] - 1:,}",
         novels_cost=lambda: cost("linear"),
         novels_loss=lambda: f"{last_read('linear', race.MAIN)['loss']:.2f}",
-        novels_apart=lambda: _in_thousandths(apart(race.MAIN)),
         novels_differences=lambda: counted(len(differences())),
-        novels_trained=lambda: f"{LONG:,}",
-        novels_beyond=lambda: f"{BEYOND:,} to {doubling('linear', LONG, BEYOND)['last']:,}",
-        novels_linear_gains=lambda: _plain(doubling("linear", LONG, BEYOND)),
-        novels_softmax_gains=lambda: _plain(doubling("softmax", LONG, BEYOND)),
-        novels_gains_apart=lambda: _in_thousandths(apart(LONG, BEYOND)),
         novels_within=lambda: "{} of {}".format(*map(counted, within())),
         novels_count=lambda: counted(len({
             one["novel"] for one in rows(runs_of("linear", race.MAIN)[0], "positions")
