@@ -1,6 +1,6 @@
 """Guarded sentences of the chapter on training."""
 
-from itertools import pairwise, product, starmap
+from itertools import pairwise, product
 
 from ..figures.index import loss_curves, ngram_baseline, race
 from ..figures.index.race_numbers import (
@@ -23,7 +23,7 @@ from ..figures.training import (
     state_size,
 )
 from ..figures.training.plateau import ATTENTION, HALF_LIVES, end, leaves
-from ..figures.training.race_tables import LEVELS, NEAR
+from ..figures.training.race_tables import NEAR
 from ..figures.training.scaling_rates import rise
 from ..figures.training.state_size import Arm
 from ..figures.training.state_tables import added, gap, more_heads, pair
@@ -80,9 +80,6 @@ VERDICTS = {
     "at 256 bytes, softmax ends {glue:text}`plain_softmax` nats lower after": lambda: is_above(
         lower("all terms: softmax")
     ),
-    "an older pair of runs <eight-gpus>` it leads there after the same minutes, too": lambda: (
-        loss_curves.ahead_at_the_end(256) > 0.1
-    ),
     "is ahead at every context, of softmax in a window of 128 bytes too": lambda: every(
         linear < softmax - 0.02
         for context, other in product(race.CONTEXTS, ("softmax", "window"))
@@ -106,15 +103,6 @@ VERDICTS = {
     "It ends below every attention at every context": lambda: min(convolution_leads()) > 0.03,
     "in one of three seeds softmax ends lower": lambda: (
         [gap > 0 for gap in race.differences("linear", "softmax", race.MAIN)].count(True) == 1
-    ),
-    "nats lower in the mean over contexts; the interval includes zero": lambda: is_undecided(
-        over_seeds(("softmax, near only", NEAR))
-    ),
-    "Of these four the near-sighted model needs the fewest minutes. The convolution needs fewer "
-    "still, at every context": lambda: every(
-        found[CONVOLUTION] < found[NEAR] < min(found[name] for name in race_tables.BY_LEVEL[:3])
-        for found in starmap(race_tables.minutes_of_each, product(race.CONTEXTS, LEVELS))
-        if found
     ),
     "Wider models gain less": lambda: every(
         block_speed.ratio_to_softmax(scale, 16384) < race.ratio(16384) for scale in ("124M", "1.5B")

@@ -176,12 +176,6 @@ def last_update(run: Record) -> int:
     return max(need(losses_by_update(run), f"{run['name']}: never validated"))
 
 
-def ahead_at_the_end(context: int) -> float:
-    """Nats by which the softmax run ends lower, after equal time. Raises NotMeasuredError."""
-    softmax, linear = map(last_loss, nano_pair(context))
-    return linear - softmax
-
-
 def nano_pair(context: int) -> Pair:
     """The two nano runs of the book's text. Raises NotMeasuredError."""
     return pair(text_runs(), "nano", context)

@@ -140,16 +140,6 @@ def differences(first: str, second: str, context: int) -> list[float]:
     return pairs.differences(runs.get(first, ()), runs.get(second, ()))
 
 
-def minutes_to(model: str, context: int, level: float) -> float | None:
-    """Minutes of training until the mean loss reaches `level`. Raises NotMeasuredError."""
-    runs = need(by_model(context).get(model), f"race: no {model} at {context}")
-    for (before, high), (after, low) in pairwise(mean_curve(runs).items()):
-        if high > level >= low:
-            update = before + (after - before) * (high - level) / (high - low)
-            return update * seconds(model, context) / 60
-    return None
-
-
 def _series() -> list[Series]:
     series = []
     for context in CONTEXTS:

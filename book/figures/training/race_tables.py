@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
-from contextlib import suppress
 from math import floor, log10
 
 from ..index import ngram_baseline
@@ -19,7 +18,6 @@ from ..index.race import (
     end,
     ends,
     in_the_same_time,
-    minutes_to,
     ratio,
     seconds,
     speed,
@@ -32,11 +30,9 @@ from ..lib.seeds import mean_and_spread
 from ..lib.tables import Missing, Table
 from . import scaling
 
-LEVELS = (1.8, 1.7)  # nats a byte, beside those of letter triples
 NEAR = "linear, near only"
 LONG_RUNS = 1024  # the context at which leads are followed over 2,048 updates
 BESIDE = (NEAR, "window")  # timed beside the pair
-BY_LEVEL = ("softmax", "window", "linear", NEAR)
 
 
 def design() -> Table | Missing:
@@ -92,39 +88,6 @@ def _timed(model: str, context: int) -> str:
         return "–"
     digits = max(0, 2 - floor(log10(point["seconds"])))
     return f"{point['seconds']:.{digits}f} ± {(point['high'] - point['low']) / 2:.{digits}f}"
-
-
-def level_table() -> Table | Missing:
-    """Minutes until the mean loss reaches a level: both attentions, windowed, near-sighted.
-
-    All are updates times the seconds of one.
-    """
-    levels = [f"{level:g}" for level in LEVELS]
-    wanted = dict(zip(levels, LEVELS, strict=True))
-    with suppress(NotMeasuredError):
-        triples = ngram_baseline.loss(3)
-        wanted[f"{triples:.3f}, letter triples"] = triples
-    wanted = dict(sorted(wanted.items(), key=lambda item: -item[1]))
-    cells = []
-    for context in CONTEXTS:
-        try:
-            minutes = [
-                [minutes_to(model, context, at) for model in BY_LEVEL] for at in wanted.values()
-            ]
-        except NotMeasuredError:
-            continue
-        cells.append([f"{context:,}", *(" / ".join(map(_minutes, each)) for each in minutes)])
-    return Table(["context", *wanted], cells) if cells else Missing("race")
-
-
-def minutes_of_each(context: int, level: float) -> dict[str, float]:
-    """Minutes of each model to a loss; empty if one does not reach it."""
-    times = {name: minutes_to(name, context, level) for name in (*BY_LEVEL, CONVOLUTION)}
-    return {name: spent for name, spent in times.items() if spent} if all(times.values()) else {}
-
-
-def _minutes(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f}"
 
 
 def same_time_table() -> Table | Missing:
@@ -286,5 +249,4 @@ def numbers() -> dict[str, str]:
             f"far_costs_{name}": lambda name=name: over_seeds((name, f"{name}, near only")).spread()
             for name in PAIR
         },
-        seeds_near_behind=lambda: over_seeds((NEAR, "softmax, near only")).spread(),
     )

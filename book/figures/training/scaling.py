@@ -7,7 +7,7 @@ from statistics import fmean, linear_regression
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.axes import LOSS_OVER_SEEDS
-from ..lib.format import counted, in_words, times
+from ..lib.format import counted, in_words
 from ..lib.pairs import Pairs, by_seed, compare, compare_seeds, differences
 from ..lib.records import Record, learned, losses_by_update, need, provenance, row
 from ..lib.seeds import bars, mean_and_spread, seeds_in_words
@@ -182,12 +182,6 @@ def table() -> Table | Missing:
     return Table(titles, cells, align="r" * len(titles))
 
 
-def more_compute(size: str) -> float:
-    """FLOPs of an update with softmax over those with linear attention, at a size."""
-    both = [row(sizes()[name][size][0], "model")["flops"] for name in ATTENTIONS]
-    return both[0] / both[1]
-
-
 def _gaps(least: float) -> list[dict[int, float]]:
     """Nats by which linear ends behind softmax, by seed, for each size from `least` on."""
     first, second = (sizes()[name] for name in ATTENTIONS)
@@ -253,8 +247,6 @@ def numbers() -> dict[str, str]:
         scaling_of=agreeing,
         scaling_heads=_head_widths,
         scaling_updates=lambda: f"{_config()['updates']:,}",
-        scaling_more_least=lambda: times(more_compute(_names()[0])),
-        scaling_more_most=lambda: times(more_compute(_names()[-1])),
         scaling_least=lambda: _names()[0],
         scaling_most=lambda: _names()[-1],
     )

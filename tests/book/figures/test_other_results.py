@@ -28,7 +28,7 @@ SHOWN = (
     "figure", "rooflines", "published", "table", "step_table", "numbers",
     "front_numbers", "stored_runs", "by_experiment", "versions", "data", "time_table",
     "by_position",
-    "by_context", "level_table", "same_time_table", "far_head_table",
+    "by_context", "same_time_table", "far_head_table",
     "scores", "causes", "update_times", "grid",
     "heads_table", "state_table",
 )  # fmt: skip
