@@ -107,9 +107,6 @@ VERDICTS = {
     "Wider models gain less": lambda: every(
         block_speed.ratio_to_softmax(scale, 16384) < race.ratio(16384) for scale in ("124M", "1.5B")
     ),
-    "No other step on this page is as large": lambda: (
-        min(race.end("no attention", n) - race.end("linear", n) for n in race.CONTEXTS) > 0.5
-    ),
     "ends lower than both at every context, but its lead shrinks with updates": lambda: (
         race.end(CONVOLUTION, 1024) < min(race.ends("linear", 1024)) - 0.03
         and len(race.ends(CONVOLUTION, 1024)) == 3
