@@ -71,5 +71,19 @@ window.Elements = (() => {
     }
   }
 
-  return { button, element, grouped, keep, keySteps, load, recalled, save, svg };
+  /* Keeps an element from getting shorter with a shorter answer: what stands below it would jump
+     while a reader tries one control after another. Folding a part, or another width, gives space
+     back. */
+  function keepHeight(node) {
+    const release = () => node.style.removeProperty("min-height");
+    let before = 0;
+    node.addEventListener("toggle", release, true);
+    new ResizeObserver(([{ contentRect: { width } }]) => {
+      if (width !== before) release();
+      before = width;
+      node.style.minHeight = `${node.getBoundingClientRect().height}px`;
+    }).observe(node);
+  }
+
+  return { button, element, grouped, keep, keepHeight, keySteps, load, recalled, save, svg };
 })();

@@ -7,7 +7,7 @@
   "use strict";
   const model = window.ExplorableModel;
   const script = document.currentScript?.src;
-  const { element, load, save } = Elements;
+  const { element, keepHeight, load, save } = Elements;
   const hash = window.FigureView || { listen() {}, write() {} };
   const NEAR = 600; // px from the screen at which a figure is drawn
   const LIMITS = new Set(["ceiling", "computer"]);
@@ -33,6 +33,7 @@
       const named = ({ name }) => [name, find(`[data-control="${CSS.escape(name)}"]`)];
       this.controls = new Map(this.spec.controls.map(named));
       this.bind();
+      keepHeight(figure);
     }
 
     bind() {

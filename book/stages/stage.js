@@ -4,7 +4,7 @@
    have several stages, so this file may run more than once. */
 
 window.Stage ??= (() => {
-  const { button, element, grouped, svg } = Elements;
+  const { button, element, grouped, keepHeight, svg } = Elements;
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   const SETTLED_MS = 200; // browsers limit the number of changes of a URL in a row
   let count = 0;
@@ -17,6 +17,7 @@ window.Stage ??= (() => {
       if (root.dataset.mounted) continue;
       root.dataset.mounted = "";
       const views = build(root.querySelector(".stage"), root.dataset.part) ?? {};
+      keepHeight(root.querySelector(".stage"));
       const settingsText = () =>
         Object.entries(views)
           .filter(([, [set, first]]) => set.now() !== String(first))
