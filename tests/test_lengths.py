@@ -1,7 +1,6 @@
 """No file and no function is longer than one takes in at once, but where a reason is given."""
 
 import ast
-import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,39 +29,6 @@ def is_kernel(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return any(ast.unparse(one).startswith("triton.jit") for one in function.decorator_list)
 
 
-# Where a function's block or object opens; a statement's after one of these words is none.
-OPENS = re.compile(r"(=>|\)) \(?\{$")
-CONTROL = re.compile(r"\s*(\} )?(if|else|for|while|switch|catch|with)\b")
-WRAPPER = re.compile(r"(\S.* )?\(\(\) => \{$")  # called where it stands
-
-
-def script_functions(text: str) -> list[tuple[int, int]]:
-    """First and last line of each function of a script that has lines of its own.
-
-    The formatter indents a block and closes it where its first line begins. The wrapper around a
-    script, which keeps names off the page, is none.
-    """
-    lines = text.splitlines()
-    found = []
-    for i, line in enumerate(lines):
-        if OPENS.search(line) and not CONTROL.match(line) and not WRAPPER.match(line):
-            end = " " * (len(line) - len(line.lstrip())) + "}"
-            found.append(
-                (i + 1, next(j + 1 for j in range(i, len(lines)) if lines[j].startswith(end)))
-            )
-    return found
-
-
-def own_lines(functions: list[tuple[int, int]], function: tuple[int, int]) -> int:
-    """Lines of a function of a script without those of the longer ones inside it.
-
-    A stage is mounted by one function, which holds the small ones that its parts share.
-    """
-    begin, end = function
-    inner = [one for one in functions if begin <= one[0] < one[1] <= end and one != function]
-    return sum(not any(a <= line <= b for a, b in inner) for line in range(begin, end + 1))
-
-
 def test_files_are_short():
     texts = sources("py") | sources("js")
     assert len(texts) > 200
@@ -79,17 +45,6 @@ def test_functions_are_short():
         and one.end_lineno - one.lineno + 1 > FUNCTION_LINES
     }
     assert long == set(FUNCTIONS)
-
-
-def test_functions_of_scripts_are_short():
-    functions = {name: script_functions(text) for name, text in sources("js").items()}
-    assert sum(map(len, functions.values())) > 700
-    assert not [
-        f"{name}:{first}"
-        for name, found in functions.items()
-        for first, last in found
-        if own_lines(found, (first, last)) > FUNCTION_LINES
-    ]
 
 
 def test_lines_of_scripts_and_style_sheets_fit():

@@ -1,4 +1,4 @@
-"""What a press makes the page do. Milliseconds are measured by tests/press_times.py."""
+"""What a press makes the page do."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments import copying_curriculum
 from experiments.harness.learning.batches import plant, recurring, update_tokens
 from experiments.harness.learning.prepared import Split
 from tests.experiments.command import performed
@@ -60,20 +59,6 @@ def test_a_passage_comes_again_and_again(seed, passage, room):
     for start in starts:
         piece[start : start + passage] = np.arange(passage)
     assert (planted == piece).all()
-
-
-def test_the_plan_has_its_controls():
-    plan = copying_curriculum.runs("cpu", smoke=False)
-    names = {run.name for run in plan}
-    for model in copying_curriculum.CONTROLLED:
-        for seed in copying_curriculum.SEEDS:
-            assert {
-                f"{model}-{text}-seed{seed}" for text in ("often", "novels", "unshifted")
-            } <= names
-    for run in plan:
-        config = run.config
-        farthest = max(config.get("last", config["distances"]))
-        assert farthest <= config.get("read", config["context"]) - config["passage"]
 
 
 @pytest.mark.parametrize("model", ["delta", "window and sum"])

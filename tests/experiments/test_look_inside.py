@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from experiments import look_inside
 from experiments.harness.learning.returning import trained
 from experiments.look_inside import BASE, SMOKE, kept_weights, looks, packed_looks
 from tests.experiments.command import with_arrays
@@ -103,13 +102,3 @@ def test_the_largest_weights_are_kept():
     assert (arrays["low"] + 256 * arrays["high"].astype(int)).tolist() == [1000, 300, 700, 500, 400]
     with pytest.raises(ValueError, match="^A: expected at most 256 tokens, got 300"):
         packed_looks(torch.zeros(1, 1, 1, 300), torch.zeros(1, 1, 1, 300, dtype=torch.bool))
-
-
-def test_a_page_reaches_beyond_the_window():
-    """Or no head that is confined would lose sight of the passage's first coming."""
-    for config in (BASE, {**BASE, **SMOKE}):
-        window, first = (config["attention"][name] for name in ("window", "first"))
-        assert config["distance"] >= window and config["lead"] >= first
-        assert config["passage"] <= 64
-    assert [run.config["text"] for run in look_inside.runs("cpu", smoke=False)] == [3, 2, 0]
-    assert look_inside.runs("cuda", smoke=False) == []

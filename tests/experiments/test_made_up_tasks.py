@@ -46,27 +46,6 @@ def test_the_plan_holds_every_layer_at_three_rates_and_seeds_and_differs_in_noth
     assert recalled == set(LAYERS)
 
 
-def test_a_plan_that_is_cut_short_says_something():
-    """Recall and selective copying by the layers compared come first; within, rates before seeds.
-
-    The first tier has the middle rate and the first seed of all models first.
-    """
-    first = [run for run in RUNS if run.priority == made_up_tasks.FIRST]
-    layers = {*made_up_tasks.MODELS} - {*made_up_tasks.CONTROLS}
-    found = {(run.config["task"], run.config["model"]) for run in first}
-    assert found == {(task, name) for task in ("recall", "selective copying") for name in layers}
-    assert ORDERED[: len(first)] == [run.config for run in first]
-    assert {config["n_head"] for config in ORDERED[: len(first)]} == {1}
-    for priority in {run.priority for run in RUNS}:
-        turns = [
-            (run.config["seed"], made_up_tasks.RATES.index(run.config["learning_rate"]))
-            for run in RUNS
-            if run.priority == priority
-        ]
-        assert turns == sorted(turns)
-    assert not made_up_tasks.runs("cuda", smoke=False)
-
-
 def test_states_are_of_one_size_where_it_can_be_chosen():
     free = ("softmax", "power", "none", "fades")  # a cache, many features, nothing at all
     for task in ("recall", "distant recall"):

@@ -22,26 +22,6 @@ def test_sizes_are_what_they_are_called():
     assert sorted(scaling.ORDER) == sorted(scaling.SIZES)
 
 
-def test_the_largest_size_is_trained_at_other_rates():
-    plan = {run.name: run.config for run in scaling.runs("cpu", smoke=False)}
-    again = {name: config for name, config in plan.items() if "change" in config}
-    assert len(again) == 3 * 2 * len(scaling.CHANGES)
-    for name, config in again.items():
-        usual = plan[name.replace("-" + config["change"].replace(" ", "-"), "")]
-        apart = {key for key in config if config[key] != usual.get(key)}
-        assert apart == {"learning_rate", "change"}
-        assert usual["size"] == max(scaling.SIZES, key=parameters)
-
-
-def test_a_gpu_goes_on_to_the_sizes_of_gpt_2():
-    runs = {run.name: run.config for run in scaling.runs("cuda", smoke=False)}
-    assert {run.name for run in scaling.runs("cpu", smoke=False)} < set(runs)
-    large = runs["linear-1.5b-seed0"]
-    assert large["scale"] == "1.5B"
-    assert large["attention_options"]["log_decay"] == [scaling.NEAR] * 12 + [0.0] * 13
-    assert all(config["span"] * config["spans"] == 131072 for config in runs.values())
-
-
 def test_a_run_keeps_what_it_costs(made_corpus, tmp_path):
     (one,) = performed(tmp_path, "scaling", "attention=linear")
     config = one["config"]

@@ -3,18 +3,12 @@
 import math
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from experiments import loss_curves
-from experiments.harness.learning.corpora import load_corpus
-from experiments.harness.learning.training import Training
-from lsa.gpt import next_token_loss
 from tests.experiments.conftest import made_corpus as made_corpus
 from tests.parallel import training_tasks as tasks
 
@@ -99,43 +93,6 @@ def test_another_number_of_ranks_goes_on(pool, made_corpus, tmp_path, before, af
 
     train(before, 3)  # one update further than the checkpoint, as a run that is killed
     check(train(after, 6), (wanted[0][2:], wanted[1]), dtype)
-
-
-class Operators(TorchDispatchMode):
-    """How often each operator within is called on more than one number."""
-
-    def __init__(self):
-        super().__init__()
-        self.counts = Counter()
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        each = tree_leaves((args, kwargs))
-        if any(isinstance(x, torch.Tensor) and x.numel() > 1 for x in each):
-            self.counts[str(func)] += 1
-        return func(*args, **(kwargs or {}))
-
-
-def plain_update(training, update):
-    """An update as a program of one process makes it, without a word of ranks."""
-    inputs, targets = training._text(update)
-    for part, target in zip(inputs.chunk(2), targets.chunk(2), strict=True):
-        (next_token_loss(training.model(part), target) * (len(part) / len(inputs))).backward()
-    torch.nn.utils.clip_grad_norm_(training.model.parameters(), 1.0)
-    training.optimizer.step()
-    training.optimizer.zero_grad(set_to_none=True)
-
-
-def test_one_process_computes_what_a_program_without_ranks_does(made_corpus):
-    """So it is no slower: what is there for ranks costs it a few operations on one number."""
-    given = config(micro_batches=2)
-    training = Training(given, load_corpus("novels"), torch.device("cpu"))
-    training.update()  # which makes the optimizer's moments
-    with Operators() as found:
-        training.update()
-    with Operators() as plain:
-        plain_update(training, 2)
-    assert found.counts == plain.counts
-    assert plain.counts.total() > 100
 
 
 ALONE = """
