@@ -8,42 +8,15 @@ from pathlib import Path
 import pytest
 
 from book.explorable.still import still
-from book.figures.index import loss_curves, mode_speed, price, race, readme_picture, sampling_speed
-from book.figures.kernels import kernel_build, kernel_prediction
+from book.figures.index import loss_curves, race, readme_picture
 from book.figures.lib import format, records, seeds
 from book.figures.lib.format import say
-from book.figures.linear_self_attention import taylor_error, variants
-from book.figures.long_context import long_context, recall, whole_novels
-from book.figures.sequence_transformations import rnn_orders
-from book.figures.three_modes import block_speed
-from book.figures.trained_model import remove_exponential
-from book.figures.training import plateau
 from experiments.harness.core import record
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = ROOT / "book"
 
 CHAPTERS = sorted(path.stem for path in BOOK.glob("*.md"))
-
-
-DRAWN = [
-    block_speed, kernel_build, kernel_prediction, long_context, loss_curves, mode_speed, plateau,
-    price, race, recall, remove_exponential, rnn_orders, sampling_speed, taylor_error, variants,
-    whole_novels,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("module", DRAWN, ids=lambda module: module.__name__.split(".")[-1])
-def test_every_figure_names_where_its_numbers_come_from(module):
-    figure = module.figure()
-    assert figure.provenance
-    for one in figure.provenance:
-        path = ROOT / one.href.removeprefix("../")
-        stored = record.read(path)
-        *_, last = one.commit.split(", ")  # a resumed run names all of its own
-        assert stored["provenance"]["commit"].startswith(last)
-        assert one.command == f"python -m experiments run {stored['experiment']}"
-        assert one.date == stored["provenance"]["started"][:10]
 
 
 def test_a_figure_draws_what_is_stored():
@@ -57,39 +30,6 @@ def test_a_figure_draws_what_is_stored():
         ):
             assert loss == pytest.approx(table["loss"][table["update"].index(update)], rel=1e-3)
             assert minutes == pytest.approx(sum(seconds[:update]) / 60, rel=1e-2)
-
-
-def test_a_gpus_first_runs_are_drawn_and_words_keep_the_runs_they_were_written_for(monkeypatch):
-    load = record.load
-    gpu = {"kind": "cuda", "name": "Imagined", "count": 1, "memory_bytes": 2**37}
-    first = [
-        {
-            **one,
-            "name": one["name"].replace("nano", "124M"),
-            "config": {**one["config"], "scale": "124M"},
-            "provenance": {**one["provenance"], "device": gpu},
-        }
-        for one in load("loss_curves")
-        if one["config"]["context"] == 4096
-    ]
-    monkeypatch.setattr(record, "load", lambda name: load(name) + first * (name == "loss_curves"))
-    assert records.stored("loss_curves") == first
-    assert {curve.keys["scale"] for curve in loss_curves.figure().curves} == {"124M"}
-    faded = [
-        {
-            **one,
-            "name": f"{one['name']}-fades",
-            "config": {**one["config"], "attention_options": {}},
-        }
-        for one in first
-    ]
-    first = [*first, *faded]
-    drawn = {curve.keys["scale"] for curve in loss_curves.figure().curves}
-    assert drawn == {"124M", "124M, half of its heads fade"}
-    first = first[: -len(faded)]
-    told = records.stored("loss_curves", context=[256, 4096])
-    assert {one["provenance"]["device"]["kind"] for one in told} == {"cpu"}
-    assert records.stored("loss_curves", context=[3]) == first
 
 
 def test_stored_results_were_made_by_code_in_the_history():

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import xml.etree.ElementTree as ElementTree
 
-import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 
@@ -111,17 +109,6 @@ def test_a_caption_without_a_message_names_its_figure():
     assert soup.find(id=soup.figure["aria-labelledby"]).get_text() == "It falls."
 
 
-def test_page_has_labelled_controls_and_disables_what_was_not_measured():
-    soup = html_of(figure())
-    context = soup.select_one('[data-control="context"]')
-    assert context.legend.text == "Context"
-    disabled = {one["value"]: one.has_attr("disabled") for one in context.select("input")}
-    assert disabled == {"1024": False, "4096": False, "16384": True}
-    assert "not measured yet" in context.text
-    assert all(one.find_parent("label") or one.get("id") or one.get("aria-label")
-               for one in soup.select("input, select"))  # fmt: skip
-
-
 def test_page_has_picture_and_table_before_any_script():
     soup = html_of(figure())
     assert soup.select_one(".explorable-plot svg")
@@ -187,19 +174,6 @@ def test_the_files_of_many_runs_fold_below_their_number():
     links = folded.select("summary ~ p a")
     assert [link["href"] for link in links] == [f"results/{i}.json" for i in range(43)]
     assert not folded.summary.select("a")
-
-
-def test_sixty_four_runs_stay_light():
-    noise = np.random.default_rng(0)
-    series = [
-        curve(attention, context, 500, loss=3 + 6 * np.exp(-np.arange(500) / 40)
-              + noise.normal(0, 0.01, 500))
-        for attention in ("softmax", "linear") for context in range(32)
-    ]  # fmt: skip
-    drawn = figure(series=series, controls=[Filter("context", "Context")])
-    text = explorable_page.json_script(explorable_page.payload(drawn))
-    assert len(text) < 240_000
-    assert len(gzip.compress(text.encode())) < 80_000
 
 
 @pytest.mark.parametrize("mark", ["line", "line+dot", "dot", "bar"])

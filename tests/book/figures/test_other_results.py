@@ -107,6 +107,7 @@ def test_every_figure_and_number_copes(others, stored_now):
         shown = make()
         if isinstance(shown, Explorable):
             assert shown.curves, name
+            assert shown.provenance or name.partition(".")[2] in BY_FORMULA, name
             if others in PICTURED:
                 still(shown)
         elif hasattr(shown, "_repr_markdown_"):
