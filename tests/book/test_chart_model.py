@@ -16,7 +16,7 @@ from book.explorable.figure import Axis, Crossing, Filter, Series
 from book.explorable.model import SCRIPT, format_number, linear_ticks, log_ticks, resolve
 from book.explorable.still import still
 from book.javascript import call
-from tests.book.example_figure import curve, figure
+from tests.book.example_figure import figure
 
 RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 THOUSANDS = {"k": 1, "M": 2, "G": 3}
@@ -254,21 +254,3 @@ def test_ticks_refuse_a_span_without_length(ends):
         linear_ticks(*ends, 5)
     with pytest.raises(Exception, match="logTicks: expected 0 < low <= high, got 0, 1"):
         log_ticks(0, 1, 10, 5)
-
-
-def test_a_figure_is_shown_in_one_call(monkeypatch):
-    """Each costs a third of a millisecond, and the chapters draw thirty figures."""
-    from book.explorable import model, page, still
-
-    asked = []
-
-    def counted(script, function, *arguments):
-        asked.append(function)
-        return call(script, function, *arguments)
-
-    monkeypatch.setattr(model, "call", counted)
-    drawn = figure(id="counted", series=[curve("linear", points=31)], controls=[], crossing=None)
-    page.html(drawn)
-    still.picture(drawn)
-    assert asked.count(model.SHOWN) == 1
-    assert len(asked) <= 3, "the view, and ticks on x and on y"

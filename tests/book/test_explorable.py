@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from book.explorable.curves import progression, round_column
+from book.explorable.curves import round_column
 from book.explorable.figure import (
     Axis,
     Choice,
@@ -98,9 +98,3 @@ def test_columns_are_rounded_but_whole_numbers_are_exact():
         0.0001235,
         65537,
     ]
-
-
-def test_even_steps_are_stored_as_a_progression():
-    values = list(range(0, 10000, 20))
-    assert progression(values) == {"from": 0, "step": 20, "count": 500}
-    assert progression([0, 1, 2, 4]) is None

@@ -7,7 +7,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import yaml
 from bs4 import BeautifulSoup
 from sphinx.errors import ExtensionError
 
@@ -16,8 +15,6 @@ from book.theme import previews as shell_previews
 from tests.book.test_palette import contrast
 
 ROOT = Path(__file__).resolve().parents[2]
-
-CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
 BOOK_CSS = (ROOT / "book" / "theme" / "static" / "book.css").read_text(encoding="utf-8")
 
 
@@ -107,9 +104,3 @@ def test_fonts_named_are_there_with_their_licence():
     named = set(re.findall(r'url\("fonts/([^"]+)"\)', BOOK_CSS))
     assert named == {path.name for path in fonts.glob("*.woff2")}
     assert "SIL OPEN FONT LICENSE" in (fonts / "OFL.txt").read_text(encoding="utf-8")
-
-
-def test_macros_of_the_notation_are_known_to_the_page():
-    macros = CONFIG["sphinx"]["config"]["formula_macros"]
-    for name in ("Seq", "SeqT", "CSeqT", "Dist", "SM", "Fn", "R", "Z", "N", "softmax"):
-        assert name in macros

@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import json
 import os
 import random
 import signal
@@ -19,7 +18,7 @@ from experiments.catalogue import EXPERIMENTS
 from experiments.harness.core import checkpoint, files, record, run_files
 from experiments.harness.core.plan import Run
 from experiments.harness.core.runner import perform, run_all
-from experiments.harness.core.stopping import Interrupted, lock
+from experiments.harness.core.stopping import Interrupted
 from experiments.harness.learning import training
 from experiments.harness.learning.corpora import load_corpus
 from lsa.gpt import SCALES
@@ -287,21 +286,3 @@ def _times(folder):
     with contextlib.suppress(FileNotFoundError):
         return [path.stat().st_mtime_ns for path in folder.rglob("*.pt")]
     return []
-
-
-@pytest.mark.slow
-def test_two_runners_do_a_run_once(tmp_path):
-    with (
-        lock(tmp_path / "loss_curves" / "x.json") as mine,
-        lock(tmp_path / "loss_curves" / "x.json") as theirs,
-    ):
-        assert mine and not theirs
-    assert not list(tmp_path.rglob("*.lock"))
-
-    (first, one), (second, other) = (start(tmp_path / "out", updates=200) for _ in range(2))
-    for process in (first, second):
-        process.join(120)
-    assert (first.exitcode, second.exitcode) == (0, 0)
-    assert {said.read_text().splitlines()[-1].split()[0] for said in (one, other)} == {"0", "1"}
-    (path,) = (path for path in (tmp_path / "out").rglob("*") if path.is_file())
-    assert json.loads(path.read_text())["complete"]

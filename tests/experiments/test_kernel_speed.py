@@ -109,13 +109,3 @@ def test_a_library_whose_gradient_is_wrong_is_left_out(version, races, fla, sess
     assert (name in kernel_speed.implementations(session)) == races
     left_out = f"{name}: ValueError: version {version}, whose gradient of k is wrong"
     assert any(warning.startswith(left_out) for warning in session.warnings) != races
-
-
-def test_ours_normalised_has_an_opponent(fla, session):
-    fla.__version__ = "0.5.1"
-    tables = kernel_speed.perform(CONFIG, session).tables
-    check_declared(tables, kernel_speed.TABLES, kernel_speed.EXPERIMENT.units, complete=True)
-    assert tables["peers"] == {"library": ["fla"], "version": ["0.5.1"]}
-    for table in ("errors", "rows"):
-        assert {"fla chunk", "fla chunk, normalised"} <= set(tables[table]["implementation"])
-    assert max(tables["errors"]["error"]) <= 3.3e-3  # each beside what it computes

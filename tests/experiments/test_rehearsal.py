@@ -43,6 +43,7 @@ def test_every_step_of_a_lease(tmp_path, monkeypatch, made_corpus, capfd):
     raced = {"ours", "ours, normalised", "ours, fading"}
     raced |= {"fla chunk", "fla chunk, normalised", "fla simple_gla, fading"}
     assert raced <= set(rows["implementation"]) and raced <= set(compared["implementation"])
+    assert race["tables"]["peers"]["library"] == ["fla"]
     assert {*zip(rows["pass"], rows["launch"], strict=True)} == {
         (one, launch) for one in ("forward", "forward+backward") for launch in ("eager", "graph")
     }

@@ -168,8 +168,3 @@ def test_a_kernel_that_has_just_ended_can_be_told_to_end(zygote, monkeypatch):
         time.sleep(0.01)
     forked.send_signal(signal.SIGTERM)
     assert forked.poll() == 0
-
-
-def test_one_page_needs_no_zygote():
-    kernels.start_zygote(Mock(), None, ["one"])
-    assert kernels.Provisioner.zygote is None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from book.theme.styles import join_sheets, less_unread, needed, selectors
+from book.theme.styles import join_sheets, less_unread, needed
 
 BOOK = Path(__file__).resolve().parents[3] / "book"
 SHEETS = [path for path in BOOK.rglob("*.css") if "vendor" not in path.parts]
@@ -61,10 +61,6 @@ def test_every_bracket_of_a_sheet_is_closed(path):
     assert depth == 0
 
 
-def test_commas_in_brackets_divide_no_selector():
-    assert selectors("a:is(b, c) d, [x='y'] e") == ["a:is(b, c) d", "[x='y'] e"]
-
-
 def test_joined_sheets_keep_their_order_and_find_their_files(tmp_path):
     static = tmp_path / "_static"
     for name, css in {
@@ -88,9 +84,3 @@ def test_joined_sheets_keep_their_order_and_find_their_files(tmp_path):
     ]
     at_hand = (static / "fonts-at-hand.css").read_text()
     assert at_hand == '@font-face{font-display:swap;src:url("katex-1.0.0/fonts/k.woff2")}'
-
-
-def test_what_is_called_explorable_is_a_chart_and_no_stage():
-    room = [path for path in (BOOK / "stages").iterdir() if path.suffix in (".css", ".js")]
-    assert len(room) > 15
-    assert not [path.name for path in room if "explorable" in path.read_text(encoding="utf-8")]

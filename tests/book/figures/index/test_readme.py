@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from book.figures.index import price, race, race_numbers, speedup
-from book.figures.lib.records import load
+from book.figures.index import price, race_numbers, speedup
 
 ROOT = Path(__file__).resolve().parents[4]
 SPEED = (
@@ -48,13 +47,3 @@ def test_first_words_say_what_happens_what_it_brings_and_what_it_costs():
         opening = " ".join(text.split()[:words])
         assert SPEED.format(**numbers()) in opening
         assert RECALL.format(**numbers()) in opening
-
-
-def test_claims_hold():
-    assert {run["provenance"]["device"]["kind"] for run in load()} == {"cpu"}
-    behind = race_numbers.linear_behind(race.OPENS_AT)
-    assert abs(behind.mean) < behind.half
-    assert race_numbers.near_lead(race.OPENS_AT).mean > 0
-    assert abs(race_numbers.over_seeds(("window", "softmax")).mean) < 0.01
-    assert min(race_numbers.convolution_leads()) > 0
-    assert all(len(race.ends(race_numbers.CONVOLUTION, n)) == 3 for n in race.CONTEXTS)

@@ -16,7 +16,6 @@ from book.explorable.page import page
 from book.figures.kernels import design_bytes, kernel_prediction, kernel_speed
 from experiments import kernel_speed as experiment
 from experiments.harness.core import record
-from lsa.attention.triton.tuning.segments import Pass, segments
 from tests.book.figures.made_up import made, store_run
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -117,13 +116,6 @@ def test_the_chapter_runs_without_triton(tmp_path):
     )
     assert done.returncode == 0, done.stderr[-4000:]
     assert "not run: Triton is not installed" in done.stdout
-
-
-def test_the_words_about_published_times_and_segments_hold():
-    """No time of fla beats what stored states allow; 132 heads fill the GPU without a cut."""
-    assert max(kernel_speed.fla_shares()) < 1
-    few = (design_bytes.FEW_LENGTH, design_bytes.MULTIPROCESSORS)
-    assert segments((Pass(132),), 64, *few)[0] == 1
 
 
 def test_the_package_plans_as_the_chapter_says():

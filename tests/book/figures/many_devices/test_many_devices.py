@@ -3,19 +3,8 @@
 import pytest
 
 from book.figures.many_devices import exchanges, headline_costs, scaling
-from lsa.cost import training_memory, update_flops
+from lsa.cost import update_flops
 from tests.book.figures.made_up import columns, made
-
-
-def test_states_and_keys_are_equal_at_a_token_more_than_the_width():
-    for scale in ("124M", "1.5B"):
-        width = exchanges.heads(scale)["K"]
-        for ranks in exchanges.RANKS:
-            length = ranks * (width + 1)
-            keys, states = (
-                exchanges.received(way, ranks, length, scale) for way in ("ring", "gather")
-            )
-            assert keys == states
 
 
 def test_lines_of_states_are_level_and_those_of_keys_are_not():
@@ -39,11 +28,6 @@ def test_no_block_was_faster_than_its_bound():
         assert min(over) > 1
         by_bound, measured = headline_costs.ratio(scale, context)
         assert measured / by_bound == pytest.approx(over[0] / over[1])
-
-
-def test_memory_is_that_of_a_rank_of_eight():
-    config = headline_costs.shape("774M", 16384, "softmax")
-    assert headline_costs.memory("774M", 16384) == training_memory(config, 16384, devices=8)
 
 
 def test_a_split_by_heads_ends_where_there_are_no_more_heads():

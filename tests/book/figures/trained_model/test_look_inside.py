@@ -47,9 +47,6 @@ def test_what_the_stage_begins_with_shows_its_message():
         )
         wanted = found["wanted"][[free, few], i]
         assert wanted[0] > 500 > 250 > wanted[1]
-    numbers = look_inside.numbers()
-    few, once, free = (int(numbers[f"look_{one}"]) for one in ("few", "once", "free"))
-    assert few <= once + 3 < free - 10
 
 
 @pytest.fixture(scope="module")
