@@ -34,6 +34,20 @@ def made(experiment: str, name: str, config: dict, tables: dict, device: dict = 
     }  # fmt: skip
 
 
+def asked(task, model, right, seed=0, test=None, ending="stopped", **config) -> dict:
+    """A run of `made_up_tasks` that answered this share right in the end."""
+    config = {
+        "task": task, "model": model, "attention": model, "attention_options": {}, "n_head": 1,
+        "seed": seed, "solved": 0.995, "learning_rate": 3e-3, "updates": 2400, **config,
+    }  # fmt: skip
+    tables = {
+        "curve": {"update": [40], "loss": [1 - right], "accuracy": [right]},
+        "end": {"updates": [40], "ending": [ending]},
+        "test": test or {"length": [64], "accuracy": [right], "state": [8]},
+    }
+    return made("made_up_tasks", f"{model}-{seed}", config, tables)
+
+
 def store_run(folder, run: dict) -> None:
     """Write a run as a record into a folder of results."""
     used = {column for table in run["tables"].values() for column in table}

@@ -3,33 +3,22 @@
 import pytest
 
 from book.figures.index import price
-from book.figures.lib import tasks
 from book.figures.lib.records import NotMeasuredError
+from tests.book.figures.made_up import asked
 
 
-def run(model, seed, right, *, heads=1, task="recall", complete=True):
-    config = {
-        "task": task, "model": model, "n_head": heads, "attention_options": {}, "seed": seed,
-        "learning_rate": 0.003, "d_model": 4,
-    }  # fmt: skip
-    return {
-        "name": f"{task}-{model}-{seed}", "config": config, "complete": complete,
-        "tables": {
-            "test": {"pairs": [8, 64], "accuracy": [1.0, right]},
-            "curve": {"accuracy": [right], "loss": [1.0]},
-            "end": {"ending": ["solved"]},
-        },
-    }  # fmt: skip
+def run(model, seed, right, task="recall", **config):
+    test = {"pairs": [8, 64], "accuracy": [1.0, right]}
+    return asked(task, model, right, seed, test, d_model=4, **config)
 
 
 @pytest.fixture
-def recalls(monkeypatch):
-    runs = [
+def recalls(put_tasks):
+    put_tasks([
         run("linear", 0, 0.25), run("linear", 1, 0.17), run("linear", 2, 0.37),
-        run("linear", 0, 0.9, heads=2), run("linear", 3, 0.9, complete=False),
+        run("linear", 0, 0.9, n_head=2), {**run("linear", 3, 0.9), "complete": False},
         run("linear", 4, 0.9, task="copying"), run("softmax", 1, 0.99),
-    ]  # fmt: skip
-    monkeypatch.setattr(tasks, "learned", lambda experiment: runs)
+    ])  # fmt: skip
 
 
 def test_a_span_names_its_ends_over_the_seeds_of_whole_runs_of_the_usual_size(recalls):

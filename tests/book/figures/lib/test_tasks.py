@@ -30,16 +30,6 @@ def run(model, rate=3e-3, seed=0, last=0.5, *, task="overwriting", ending="stopp
     return made("made_up_tasks", f"{model}-{rate:g}-{seed}", config, tables)
 
 
-@pytest.fixture
-def stored(monkeypatch):
-    """Puts runs where the figures look for those of an experiment."""
-
-    def put(new):
-        monkeypatch.setattr(tasks, "learned", lambda name: [*new])
-
-    return put
-
-
 def test_validation_chooses_the_rate_and_the_test_does_not():
     runs = [
         run("delta", rate, seed, last, answered=answered)
@@ -65,24 +55,24 @@ def test_a_rate_at_which_a_loss_was_no_number_is_the_last_choice():
     assert tasks.best_rate(runs) == runs[1:]
 
 
-def test_a_caption_says_so_where_one_rate_is_stored(stored):
-    stored([run("delta", 3e-3, seed) for seed in (0, 1)])
+def test_a_caption_says_so_where_one_rate_is_stored(put_tasks):
+    put_tasks([run("delta", 3e-3, seed) for seed in (0, 1)])
     assert "So far one learning rate is stored." in overwriting.figure().caption
-    stored([run("delta", 3e-3, 0)])
+    put_tasks([run("delta", 3e-3, 0)])
     assert "So far one learning rate and one seed are stored." in overwriting.figure().caption
 
 
-def test_a_caption_counts_the_rates_of_each_model_while_a_plan_goes_on(stored):
-    stored([run("delta", rate) for rate in (1e-3, 3e-3, 1e-2)])
+def test_a_caption_counts_the_rates_of_each_model_while_a_plan_goes_on(put_tasks):
+    put_tasks([run("delta", rate) for rate in (1e-3, 3e-3, 1e-2)])
     assert "one of three learning rates for each model" in overwriting.figure().caption
-    stored([run("delta", 3e-3), run("delta", 1e-3), run("linear", 3e-3)])
+    put_tasks([run("delta", 3e-3), run("delta", 1e-3), run("linear", 3e-3)])
     assert "one of one to two learning rates for each model" in overwriting.figure().caption
 
 
-def test_sizes_of_a_model_are_kept_apart(stored):
+def test_sizes_of_a_model_are_kept_apart(put_tasks):
     small = run("linear", task="recall")
     small["config"]["n_head"] = 4
-    stored([small, run("linear", task="recall", last=0.9), run("rwkv", task="recall")])
+    put_tasks([small, run("linear", task="recall", last=0.9), run("rwkv", task="recall")])
     assert [*recall.by_layer()] == ["linear", "rwkv"]
     (usual,) = recall.by_layer()["linear"]
     assert usual["config"]["n_head"] == 1 and len(tasks.at_best_rates("recall")) == 3
@@ -90,13 +80,13 @@ def test_sizes_of_a_model_are_kept_apart(stored):
     assert shares["linear"] == ["–", "–", "22%"] and {*shares["delta"]} == {"–"}
 
 
-def test_what_erasing_is_worth_is_told_by_pairs_of_seeds(stored):
+def test_what_erasing_is_worth_is_told_by_pairs_of_seeds(put_tasks):
     new = [
         run(model, 3e-3, seed, last + seed / 100)
         for model, last in (("delta", 0.8), ("delta-adds", 0.4))
         for seed in (0, 1, 2)
     ]
-    stored(new)
+    put_tasks(new)
     figure = overwriting.figure()
     assert list(figure.labels["layer"].values()) == ["DeltaNet", "DeltaNet without erasing"]
     found = overwriting.numbers()
@@ -106,5 +96,5 @@ def test_what_erasing_is_worth_is_told_by_pairs_of_seeds(stored):
     assert found["selective_adds"] == "not measured yet"
     erasing = overwriting.erasing("overwriting")
     assert erasing.count == 3 and erasing.mean == pytest.approx(10)
-    stored([])
+    put_tasks([])
     assert "Not measured" in str(overwriting.figure())

@@ -1,36 +1,17 @@
 """Copying and selective copying: each layer at its best rate, and layers compared by seed."""
 
-import pytest
-
-from book.figures.lib import tasks
 from book.figures.state_spaces import copying_tasks
+from tests.book.figures.made_up import asked
 
 
-def run(model, right, seed=0, **config):
-    shared = {
-        "task": "selective copying", "model": model, "attention_options": {}, "n_head": 1,
-        "seed": seed, "solved": 0.995, "learning_rate": 3e-3, "updates": 2400, **config,
-    }  # fmt: skip
-    tables = {
-        "curve": {"update": [40], "loss": [1 - right], "accuracy": [right]},
-        "end": {"updates": [40], "ending": ["stopped"]},
-        "test": {"length": [64], "accuracy": [right], "state": [8]},
-    }
-    return {"complete": True, "config": shared, "tables": tables}
+def run(model, right, seed=0, task="selective copying", **config):
+    return asked(task, model, right, seed, **config)
 
 
-@pytest.fixture
-def store_runs(monkeypatch):
-    def put(runs):
-        monkeypatch.setattr(tasks, "learned", lambda name: runs)
-
-    return put
-
-
-def test_a_layer_is_shown_at_its_best_rate_and_a_task_that_is_missing_has_no_column(store_runs):
+def test_a_layer_is_shown_at_its_best_rate_and_a_task_that_is_missing_has_no_column(put_tasks):
     runs = [run("s6", x, i) for i, x in enumerate((0.6, 0.8))]
     runs += [run("s6", x, i, learning_rate=1e-2) for i, x in enumerate((0.9, 1.0))]
-    store_runs([*runs, run("s4", 0.2)])
+    put_tasks([*runs, run("s4", 0.2)])
     table = copying_tasks.scores()
     assert table.titles == ["layer", "selective copying"]
     assert sorted(line[1:] for line in table.cells) == [["20%"], ["95% ± 5"]]
@@ -39,8 +20,8 @@ def test_a_layer_is_shown_at_its_best_rate_and_a_task_that_is_missing_has_no_col
     assert found["task_updates"] == "2,400" and found["copying_none"] == "not measured yet"
 
 
-def test_two_layers_are_compared_seed_by_seed(store_runs):
-    store_runs([
+def test_two_layers_are_compared_seed_by_seed(put_tasks):
+    put_tasks([
         run(model, right, seed)
         for model, less in (("s6", 0.0), ("linear", 0.1))
         for seed, right in enumerate((0.9 - less, 0.5 - less, 0.7 - less))
@@ -50,8 +31,8 @@ def test_two_layers_are_compared_seed_by_seed(store_runs):
     assert found["selective_s6_softmax"] == "not measured yet"
 
 
-def test_the_least_share_is_that_of_a_layer_and_not_of_the_control(store_runs):
-    store_runs([
+def test_the_least_share_is_that_of_a_layer_and_not_of_the_control(put_tasks):
+    put_tasks([
         run(model, right, seed, task="copying")
         for model, shares in (("s6", (1.0, 0.9)), ("s4", (0.97, 0.99)), ("none", (0.1, 0.1)))
         for seed, right in enumerate(shares)

@@ -2,32 +2,25 @@
 
 import pytest
 
-from book.figures.lib import tasks
 from book.figures.state_spaces import induction
-from tests.book.figures.made_up import made
+from tests.book.figures.made_up import asked
 
 
 def run(model, seed, shares, rate=3e-3):
     """A run with a share of right answers at 256, 1,024, … tokens, as far as its test went."""
-    config = {
-        "task": "induction", "model": model, "attention": model, "attention_options": {},
-        "n_head": 1, "seed": seed, "solved": 0.995, "learning_rate": rate, "updates": 2400,
+    count = len(shares)
+    test = {
+        "length": [256 * 4**i for i in range(count)], "accuracy": shares, "state": [8] * count,
+        "questions": [128, 128, 64, 16][:count],
     }  # fmt: skip
-    lengths = [256 * 4**i for i in range(len(shares))]
-    tables = {
-        "curve": {"update": [40], "loss": [rate], "accuracy": [1.0]},
-        "end": {"updates": [40], "ending": ["solved"]},
-        "test": {
-            "length": lengths, "accuracy": shares, "state": [8] * len(shares),
-            "questions": [128, 128, 64, 16][: len(shares)],
-        },
-    }  # fmt: skip
-    return made("made_up_tasks", f"{model}-{seed}", config, tables)
+    one = asked("induction", model, 1.0, seed, test, "solved", learning_rate=rate)
+    one["tables"]["curve"]["loss"] = [rate]
+    return one
 
 
 @pytest.fixture
-def stored(monkeypatch):
-    monkeypatch.setattr(tasks, "learned", lambda name: [
+def stored(put_tasks):
+    put_tasks([
         run("softmax", 0, [1.0, 1.0, 0.98]), run("softmax", 1, [0.98, 1.0, 0.95]),
         run("softmax", 0, [1.0, 0.9, 0.8], rate=1e-2),
         run("s6", 0, [1.0, 0.8, 0.4]), run("s6", 1, [0.97, 0.45]),
