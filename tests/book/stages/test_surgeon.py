@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from book.figures.sampling import surgery
-from lsa import GPT, gpt_config
 from tests.book.stages.scripts import engine
+from tests.experiments.command import nano
 
 RUN = """({ weights, slopes, text, other, ranges, share }) => {
     const arrays = Object.fromEntries(
@@ -44,13 +44,8 @@ def script():
     ],
 )
 def test_words_are_subtracted_and_states_added_as_in_lsa(script, layers, text, ranges):
-    torch.manual_seed(layers)
     slopes, other = [-0.171875, 0.0], "quite another text"
-    config = gpt_config(
-        "nano", vocab_size=256, n_positions=None, n_layer=layers, d_model=16, attention="linear",
-        attention_options={"log_decay": slopes},
-    )  # fmt: skip
-    model = GPT(config)
+    model = nano("linear", {"log_decay": slopes}, n_layer=layers, d_model=16)
     model.initialise(0.4)  # large enough for every part to show
     model.requires_grad_(False)
     weights = {name: one.flatten().tolist() for name, one in model.state_dict().items()}

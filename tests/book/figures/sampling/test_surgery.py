@@ -6,17 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from book.figures.sampling import surgery
-from lsa import GPT, gpt_config
 from tests.book.figures.made_up import page_data
+from tests.experiments.command import nano
 
 
 def small(layers, log_decay):
-    torch.manual_seed(0)
-    config = gpt_config(
-        "nano", vocab_size=256, n_positions=None, n_layer=layers, d_model=16, attention="linear",
-        attention_options={"log_decay": log_decay},
-    )  # fmt: skip
-    model = GPT(config)
+    model = nano("linear", {"log_decay": log_decay}, n_layer=layers, d_model=16)
     model.initialise(0.4)
     return model.requires_grad_(False)
 
