@@ -12,12 +12,13 @@ from experiments.harness.core.plan import Session
 from experiments.harness.core.weights import read_arrays, read_weights
 from lsa.gpt import GPT, gpt_config
 
+CPU = torch.device("cpu")
 ORIGIN = {"commit": "0", "dirty": False, "started": "then", "seconds": 3.0}
 
 
 def bare_session(checkpoint=Path("none"), **changes):
     """What a run is given that is not kept: on the CPU, without a text or a bar."""
-    given = {"device": torch.device("cpu"), "corpus": lambda name: None, "checkpoint": checkpoint}
+    given = {"device": CPU, "corpus": lambda name: None, "checkpoint": checkpoint}
     given |= {"save": lambda tables: None, "show": lambda *_: None}
     return Session(**given | changes)
 

@@ -1,14 +1,11 @@
 """Block speed: its tables, and that a call forms the gradients of everything."""
 
 import pytest
-import torch
 
 from experiments import block_speed
 from lsa.attention import MODES
 from lsa.gpt import Block, gpt_config
-from tests.experiments.command import ORIGIN, bare_session, go_on
-
-CPU = torch.device("cpu")
+from tests.experiments.command import CPU, ORIGIN, bare_session, go_on
 
 
 def test_a_run_times_every_mode():

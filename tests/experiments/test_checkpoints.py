@@ -22,9 +22,8 @@ from experiments.harness.core.stopping import Interrupted
 from experiments.harness.learning import training
 from experiments.harness.learning.corpora import load_corpus
 from lsa.gpt import SCALES
-from tests.experiments.command import bare_session, forked, smoke
+from tests.experiments.command import CPU, bare_session, forked, smoke
 
-CPU = torch.device("cpu")
 TINY = {"n_layer": 1, "n_head": 1, "d_model": 16}
 
 

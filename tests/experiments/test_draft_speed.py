@@ -4,9 +4,7 @@ import pytest
 import torch
 
 from experiments import draft_speed
-from tests.experiments.command import bare_session
-
-CPU = torch.device("cpu")
+from tests.experiments.command import CPU, bare_session
 
 
 @pytest.mark.parametrize("backward", [False, True])

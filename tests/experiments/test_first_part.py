@@ -10,9 +10,7 @@ from experiments.harness.core import record, runner
 from experiments.harness.learning import training
 from experiments.harness.learning.corpora import load_corpus
 from lsa import DeepRNN, SoftmaxAttention, TaylorAttention
-from tests.experiments.command import performed
-
-CPU = torch.device("cpu")
+from tests.experiments.command import CPU, performed
 
 
 def test_taylor_errors_are_those_of_the_layers():

@@ -11,7 +11,6 @@ import threading
 import time
 
 import pytest
-import torch
 
 from experiments import __main__ as command
 from experiments.catalogue import EXPERIMENTS
@@ -23,11 +22,8 @@ from experiments.harness.core.stopping import Interrupted
 from experiments.harness.core.tables import Column, Table
 from experiments.harness.learning.corpora import opener
 from lsa.gpt import GPTConfig
-from tests.experiments.command import gpu
+from tests.experiments.command import CPU, gpu
 from tests.experiments.test_checking import one
-
-CPU = torch.device("cpu")
-
 
 pytestmark = pytest.mark.usefixtures("forked")
 

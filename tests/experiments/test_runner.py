@@ -17,11 +17,8 @@ from experiments.harness.core.states import state_of
 from experiments.harness.core.tables import Column, Table
 from experiments.harness.learning import corpora
 from experiments.harness.learning.corpora import CorpusError, load_corpus
-from tests.experiments.command import bare_session, smoke
+from tests.experiments.command import CPU, bare_session, smoke
 from tests.parallel.pool import server
-
-CPU = torch.device("cpu")
-
 
 # An experiment that reads what another left is performed after it.
 GROUPS = [

@@ -9,9 +9,8 @@ from experiments.harness.bench.timing import Timing
 from experiments.harness.core.tables import check_declared
 from lsa.gpt import GPT, gpt_config
 from lsa.layers import KVCache
-from tests.experiments.command import ORIGIN, bare_session, go_on
+from tests.experiments.command import CPU, ORIGIN, bare_session, go_on
 
-CPU = torch.device("cpu")
 ATTENTIONS = ("softmax", "linear")
 
 

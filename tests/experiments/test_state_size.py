@@ -8,10 +8,9 @@ import torch
 from experiments import state_size
 from experiments.harness.learning import probes
 from experiments.harness.learning.corpora import load_corpus
-from tests.experiments.command import nano, performed
+from tests.experiments.command import CPU, nano, performed
 
 NAMED = {"weights", "heads", "change", "seed", "shape", "attention", "attention_options"}
-CPU = torch.device("cpu")
 
 
 def test_a_run_differs_in_what_it_names_and_nothing_else():

@@ -7,9 +7,7 @@ import torch
 
 from experiments import kernel_speed
 from experiments.harness.bench import graphs, timing
-from tests.experiments.command import bare_session
-
-CPU = torch.device("cpu")
+from tests.experiments.command import CPU, bare_session
 
 
 def test_the_limit_is_a_copy_of_bytes_that_differ(monkeypatch):
