@@ -42,6 +42,11 @@ LAY_OUT = """() => {
 }"""
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Every test of this folder needs the built book or a browser."""
+    item.add_marker(pytest.mark.browser)
+
+
 def newest_source() -> float:
     paths = [ROOT / name for name in SOURCES]
     files = [file for path in paths for file in ([path] if path.is_file() else path.rglob("*"))]

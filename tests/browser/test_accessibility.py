@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.browser.accessibility import grave_violations
-
-pytestmark = pytest.mark.browser
 
 
 def test_what_is_wrong_is_named_with_its_element_and_the_rest_is_not(browser):

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 from book.figures.kernels import kernel_prediction
 from tests.browser.stages import line
-
-pytestmark = pytest.mark.browser
 
 
 def test_a_bet_is_placed_unseen_and_stands_beside_the_books_until_a_gpu_decides(open_stage):

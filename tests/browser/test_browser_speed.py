@@ -12,8 +12,6 @@ from playwright.sync_api import expect
 
 from book.figures.index.mode_speed import narrowest, seconds
 
-pytestmark = pytest.mark.browser
-
 LENGTHS = [256 * 2**i for i in range(7)]
 HOLLOW = ".lines-hollow:not(.lines-names *)"
 STORE = Path(__file__).resolve().parents[2] / "book" / "stages" / "browser-times.js"

@@ -27,8 +27,6 @@ from book.explorable.page import html
 from tests.browser.charts import headline, plot, radio, speed, tasks, traces
 from tests.browser.pages import CHAPTER_PAGES, soup_of
 
-pytestmark = pytest.mark.browser
-
 
 def test_theme_switch_recolours_what_is_drawn(show):
     page = show(headline(), theme="light")

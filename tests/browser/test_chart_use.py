@@ -27,8 +27,6 @@ from tests.browser.charts import (
     traces,
 )
 
-pytestmark = pytest.mark.browser
-
 
 @pytest.mark.parametrize("hand", ["mouse", "keyboard"])
 def test_updates_become_time(show, hand):

@@ -33,8 +33,6 @@ FILM = {
     ],
 }  # fmt: skip
 
-pytestmark = pytest.mark.browser
-
 
 @pytest.fixture
 def film(reader):

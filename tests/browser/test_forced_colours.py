@@ -27,8 +27,6 @@ ALONE = """(frame) => {
             if (other !== part) other.style.display = "none";
 }"""
 
-pytestmark = pytest.mark.browser
-
 
 @pytest.mark.parametrize("stage", BARS)
 def test_bars_are_as_long_as_what_they_tell(open_stage, stage):

@@ -20,8 +20,6 @@ CONTROLS = (
     ".explorable-message, .explorable-empty, .figure-provenance, .visually-hidden, .figure-hidden"
 )
 
-pytestmark = pytest.mark.browser
-
 
 def count_words(built_book, name: str) -> int:
     article = soup_of(built_book, f"book/{name}.html").select_one("article")

@@ -11,8 +11,6 @@ from playwright.sync_api import expect
 from book.figures.trained_model import look_inside
 from tests.browser.stages import line, slide
 
-pytestmark = pytest.mark.browser
-
 PAGE = "book/trained-model.html"
 FIRST = [*range(41), 270]
 # Of each word of the page, how much it is looked at; and the two rows of guesses.

@@ -13,8 +13,6 @@ from lsa import linear_attention, softmax_attention
 PAGE = "book/linear-self-attention.html"
 KEYS = "(words) => Recall.pairs(words, { width: 8 }).map(({ k }) => k)"
 
-pytestmark = pytest.mark.browser
-
 
 def words(frame):
     return [text.split() for text in frame.locator("tbody button").all_inner_texts()]

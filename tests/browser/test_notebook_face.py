@@ -39,8 +39,6 @@ SHOW = """async ([module, css, html, code]) => {
 HAS_TITLE = """([i, title]) =>
     window.views[i].el.querySelector(".js-plotly-plot").layout.xaxis.title.text === title"""
 
-pytestmark = pytest.mark.browser
-
 
 @pytest.fixture
 def cells(browser: Browser) -> Iterator[Callable[..., Page]]:

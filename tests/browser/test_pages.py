@@ -54,8 +54,6 @@ WITHOUT_PREVIEW = """(wanted) => wanted.filter((href) => {
     return !shown;
 })"""
 
-pytestmark = pytest.mark.browser
-
 
 @cache
 def ids_of(book: Path, page: Path) -> set[str]:

@@ -21,8 +21,6 @@ b { border: 2px dashed #ff0000; background: rgb(0 0 255 / 50%) } path { stroke: 
 <svg viewBox="0 0 10 10" width="20" height="20"><path d="M0.12345 0H5" /></svg>
 <div class="cut">some<br>more</div><canvas width="4" height="4"></canvas></section>"""
 
-pytestmark = pytest.mark.browser
-
 
 def test_a_still_picture_is_of_its_stage_as_it_is_now(built_book: Path):
     soups = [soup_of(built_book, page) for page in CHAPTER_PAGES]  # which other tests have read

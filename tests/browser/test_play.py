@@ -10,8 +10,6 @@ import pytest
 from book.figures.relatives import play
 from tests.browser.stages import line
 
-pytestmark = pytest.mark.browser
-
 
 def told():
     return json.loads(re.search(r">(.*)<", play.data().data, re.DOTALL)[1])["tasks"]

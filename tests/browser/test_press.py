@@ -10,8 +10,6 @@ import pytest
 MOST = {"LayoutCount": 4, "RecalcStyleCount": 10, "Nodes": 300}
 PRESSES = ("ArrowRight", "ArrowLeft") * 2
 
-pytestmark = pytest.mark.browser
-
 
 def done(session) -> dict[str, float]:
     """Layouts, style passes and nodes of the page so far."""

@@ -9,8 +9,6 @@ from book.figures.index import mode_speed, race, race_numbers
 from book.figures.lib.format import times
 from tests.browser.stages import line
 
-pytestmark = pytest.mark.browser
-
 # Right end of a line of the plot, as a share of the plot's width.
 END = """(frame, id) => {
     const { right, left } = frame.querySelector(`[data-line=${id}]`).getBoundingClientRect();

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 PINNED = re.compile(r"\bfigure-pinned\b")
@@ -20,8 +19,6 @@ NOTE_SHIFTS = """() => {
         for (const one of list.getEntries()) if (!one.hadRecentInput) window.shift += one.value;
     }).observe({ type: "layout-shift" });
 }"""
-
-pytestmark = pytest.mark.browser
 
 
 def test_a_sentence_that_is_read_brings_its_figure_beside_it(open_page):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from experiments.harness.core import record
 
 # First cells whose one word takes more than a line.
@@ -21,8 +19,6 @@ BROKEN = """() => [...document.querySelectorAll("td:first-child")].filter((cell)
 }).map((cell) => cell.textContent)"""
 
 DAYS = "rows => rows.map((row) => row.cells[3].textContent.slice(0, 10))"
-
-pytestmark = pytest.mark.browser
 
 
 def test_the_list_of_runs_is_filtered_by_words_and_stays_in_its_box(open_page):

@@ -9,8 +9,6 @@ from book.figures.long_context.long_context import MAIN, gain_at
 from book.figures.long_context.ribbon import PARTS, PASSAGE
 from tests.browser.stages import line
 
-pytestmark = pytest.mark.browser
-
 
 def test_it_says_what_is_stored_and_a_passage_further_back_is_worth_less(open_stage):
     tab, frame = open_stage("ribbon", reduced_motion="reduce")

@@ -28,8 +28,6 @@ CUT_ON_PAPER = """() => [...document.querySelectorAll("article :is(table, pre)")
 FAR_STOPS = """[...document.querySelectorAll("article :is(pre, .katex-display)[tabindex]")]
     .filter((one) => one.getBoundingClientRect().top > 10 * innerHeight).length"""
 
-pytestmark = pytest.mark.browser
-
 
 @pytest.mark.parametrize("scripts", [True, False])
 def test_a_figures_table_shows_its_numbers_on_a_phone(browser, built_book, scripts):

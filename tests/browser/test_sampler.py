@@ -15,8 +15,6 @@ from experiments.harness.learning.weights import unpack_weights
 from lsa import GPT, gpt_config, sample
 from tests.browser.stages import line
 
-pytestmark = pytest.mark.browser
-
 OPTIONS = {"softmax": {}, "window": {"window": 128, "first": 1}, "linear": {}}
 
 

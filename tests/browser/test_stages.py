@@ -10,8 +10,6 @@ from playwright.sync_api import expect
 from tests.browser.pages import soup_of
 from tests.browser.stages import PLACES, line
 
-pytestmark = pytest.mark.browser
-
 
 def test_the_address_keeps_figures_and_stages_side_by_side(open_page):
     tab = open_page("book/three-modes.html", reduced_motion="reduce")

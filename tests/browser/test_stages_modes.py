@@ -13,8 +13,6 @@ from experiments.harness.core.record import load
 from lsa.cost import PEAKS, design_cost, key_exchange, least_bytes, mode_cost, state_exchange
 from tests.browser.stages import line, slide
 
-pytestmark = pytest.mark.browser
-
 COUNTED = ("flops", "bytes", "steps", "seconds")
 
 

@@ -10,8 +10,6 @@ import pytest
 from lsa.cost import STATE_BYTES, machine_cost
 from tests.browser.stages import line
 
-pytestmark = pytest.mark.browser
-
 
 def test_opener_reads_what_the_machines_hold(open_stage):
     tab, frame = open_stage("opener", reduced_motion="reduce")

@@ -5,16 +5,12 @@ from __future__ import annotations
 import math
 import re
 
-import pytest
-
 from lsa.cost import STATE_BYTES, machine_cost
 from tests.browser.stages import line
 
 # The layer of each row, and which of its outputs have changed.
 MOVED = """(rows) => rows.map((row) => [row.querySelector("th").innerText,
     ...[...row.querySelectorAll("td")].map((cell) => cell.classList.contains("moved"))])"""
-
-pytestmark = pytest.mark.browser
 
 
 def test_a_draw_falls_into_narrower_and_narrower_shares(set_stage):

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 from book.figures.sampling import surgery, writers
 from tests.browser.stages import line
-
-pytestmark = pytest.mark.browser
 
 LOADED = "() => Object.keys(window.BookFiles ?? {})"
 

@@ -18,8 +18,6 @@ REMEMBER_TOLD = """(figure) => new MutationObserver(() => {
 LAUNCHES = "a.figure-view[href='#roofline:device=NVIDIA%20H100%20SXM&wait=3']"
 SHORTER = "a.figure-view[href='#roofline:device=NVIDIA%20H100%20SXM&t=1024']"
 
-pytestmark = pytest.mark.browser
-
 
 # Every line of a pinned figure has its name, in the picture or in a line above it.
 NAMED = """(figure) => {

@@ -65,8 +65,6 @@ CHANGE_A_PICTURE = """() => {
     return document.body.offsetHeight;
 }"""
 
-pytestmark = pytest.mark.browser
-
 
 def sent(book: Path, url: str) -> int:
     """Bytes of a file as a web server sends it: texts compressed."""
