@@ -9,21 +9,26 @@ import pytest
 import torch
 from playwright.sync_api import expect
 
-from experiments.harness.core.record import RESULTS
+from book.figures.sampling import writers
 from experiments.harness.learning.probes import PROMPT
-from experiments.harness.learning.weights import unpack_weights
-from lsa import GPT, gpt_config, sample
+from lsa import sample
 from tests.browser.stages import line
 
-OPTIONS = {"softmax": {}, "window": {"window": 128, "first": 1}, "linear": {}}
 
-
-def unfold(frame):
+def at_reading_pace(frame):
     frame.get_by_text("More: temperature, speed").click()
+    frame.get_by_role("radio", name="Reading pace").check(force=True)
 
 
 def press(frame, name):
     frame.get_by_role("button", name=name).click()
+
+
+def write(frame, name, letters):
+    """Press, and wait until this many letters are written."""
+    press(frame, name)
+    written = re.compile(f"written {letters}")
+    expect(frame.locator("[role=status]")).to_contain_text(written, timeout=60_000)
 
 
 def texts(frame):
@@ -37,18 +42,6 @@ def letters(frame):
     ]
 
 
-def trained(kind):
-    [stored] = RESULTS.glob(f"long_race/*/{kind}-seed0.weights.npz")
-    options = {"log_decay": [-0.171875, 0.0], **OPTIONS[kind]}
-    shape = gpt_config(
-        "nano", vocab_size=256, n_positions=None, n_layer=6, d_model=192,
-        attention=kind, attention_options=options,
-    )  # fmt: skip
-    model = GPT(shape)
-    model.load_state_dict(unpack_weights(stored.read_bytes()))
-    return model
-
-
 def test_the_page_writes_what_the_package_writes(open_page):
     words = "It was a bright"
     said = f"temperature=0&prompt={quote(words)}"
@@ -59,8 +52,8 @@ def test_the_page_writes_what_the_package_writes(open_page):
         press(frame, "One letter")
         expect(frame.locator("[role=status]")).to_contain_text(f"written {n + 1} letter")
     prompt = torch.tensor([list(words.encode())])
-    for kind, said in zip(OPTIONS, texts(frame), strict=True):
-        model = trained(kind)
+    for kind, said in zip(writers.MODELS, texts(frame), strict=True):
+        model = writers.model(kind)
         written = sample(model.machine(), prompt, max_tokens=6, temperature=0)
         wanted = bytes(token.item() for token in written).decode()
         assert said == words + wanted
@@ -69,10 +62,7 @@ def test_the_page_writes_what_the_package_writes(open_page):
 def test_writers_get_the_same_time(set_stage):
     _, frame = set_stage("sampler", "prompt=I")
     assert "Nothing is written yet" in line(frame)
-    press(frame, "Write")
-    expect(frame.locator("[role=status]")).to_contain_text(
-        re.compile(r"written \d\d"), timeout=60_000
-    )
+    write(frame, "Write", r"\d\d")
     press(frame, "Pause")
     written = letters(frame)
     told = line(frame)
@@ -169,12 +159,8 @@ def test_a_link_teleports_and_loads_nothing(open_page):
 @pytest.mark.parametrize("station", ["", FARTHEST])
 def test_words_of_the_reader_are_read_in_the_middle(set_stage, station):
     _, frame = set_stage("sampler")
-    unfold(frame)
-    frame.get_by_role("radio", name="Reading pace").check(force=True)
-    press(frame, station or "Write")
-    expect(frame.locator("[role=status]")).to_contain_text(
-        re.compile(r"written \d"), timeout=60_000
-    )
+    at_reading_pace(frame)
+    write(frame, station or "Write", r"\d")
     said = frame.get_by_role("textbox", name="Words to interrupt")
     said.fill("HELLO THERE")
     said.press("Enter")
@@ -187,24 +173,16 @@ def test_words_of_the_reader_are_read_in_the_middle(set_stage, station):
 
 def test_a_long_prompt_is_read_at_reading_pace_too(set_stage):
     _, frame = set_stage("sampler")
-    unfold(frame)
-    frame.get_by_role("radio", name="Reading pace").check(force=True)
+    at_reading_pace(frame)
     prompt = frame.get_by_role("textbox", name="All continue from")
     prompt.fill(60 * "a ")  # many turns of reading
-    press(frame, "Write")
-    expect(frame.locator("[role=status]")).to_contain_text(
-        re.compile(r"written \d"), timeout=60_000
-    )
+    write(frame, "Write", r"\d")
 
 
 def test_at_reading_pace_all_write_as_one_reads(set_stage):
     tab, frame = set_stage("sampler")
-    unfold(frame)
-    frame.get_by_role("radio", name="Reading pace").check(force=True)
-    press(frame, "Write")
-    expect(frame.locator("[role=status]")).to_contain_text(
-        re.compile(r"written \d"), timeout=60_000
-    )
+    at_reading_pace(frame)
+    write(frame, "Write", r"\d")
     before = letters(frame)
     tab.wait_for_timeout(2000)
     press(frame, "Pause")
