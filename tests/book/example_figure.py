@@ -1,7 +1,5 @@
 """A small figure that a test changes as it likes, and the page that it makes."""
 
-from __future__ import annotations
-
 import numpy as np
 from bs4 import BeautifulSoup
 

@@ -1,7 +1,5 @@
 """The one model of a chart, as the build asks it: what is shown, where curves cross, ticks."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -1,7 +1,5 @@
 """Drawings: words and shapes in the page's own colours, and a picture for notebooks."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

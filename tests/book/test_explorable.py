@@ -1,7 +1,5 @@
 """A figure's declaration: what it refuses, and the curves that it makes."""
 
-from __future__ import annotations
-
 import pytest
 
 from book.explorable.curves import round_column

@@ -1,7 +1,5 @@
 """A figure's page: its controls, table and data, its still picture, and its face in a notebook."""
 
-from __future__ import annotations
-
 import json
 import re
 import xml.etree.ElementTree as ElementTree

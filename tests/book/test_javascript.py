@@ -1,7 +1,5 @@
 """JavaScript in the build: one engine, whatever thread or event loop asks it."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from functools import cache

@@ -1,7 +1,5 @@
 """A chapter as a notebook: its page's words as plain Markdown, its cells as they were executed."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import nbformat

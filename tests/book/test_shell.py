@@ -1,7 +1,5 @@
 """The page shell's own parts, without building the book or starting a browser."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from types import SimpleNamespace

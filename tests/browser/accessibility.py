@@ -1,7 +1,5 @@
 """What axe finds on a page."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

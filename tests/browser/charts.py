@@ -1,7 +1,5 @@
 """Charts as a test declares them, and what it reads of one that is drawn."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

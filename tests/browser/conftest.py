@@ -1,7 +1,5 @@
 """The built book and a real browser, for every test under tests/browser."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

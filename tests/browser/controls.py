@@ -1,7 +1,5 @@
 """Every control of every figure and stage of a page is pressed, and the page goes on."""
 
-from __future__ import annotations
-
 from playwright.sync_api import Page, expect
 
 SECONDS = 40  # for all the controls of a page; they take two on a computer with nothing else to do

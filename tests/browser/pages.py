@@ -1,7 +1,5 @@
 """The pages of the built book, as their files say them."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where the stages stand in the book, how a test reads and sets one, and what all do."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """That what is wrong on a page is found and named."""
 
-from __future__ import annotations
-
 from tests.browser.accessibility import grave_violations
 
 

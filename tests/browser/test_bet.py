@@ -1,7 +1,5 @@
 """The bet on the kernels: placed before the book's is seen, and kept in the browser."""
 
-from __future__ import annotations
-
 import re
 
 from playwright.sync_api import expect

@@ -1,7 +1,5 @@
 """The reader's browser is measured in the page: kept, drawn beside stored times, told truly."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

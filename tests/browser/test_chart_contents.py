@@ -1,7 +1,5 @@
 """What a chart shows: curves, bars, names, tables and readings."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """A chart in a reader's hands: pointer, touch, keyboard, address, a narrow screen, no script."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The training film, told of two short runs that are made up."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """What a reader sees whose own colours replace those of the pages."""
 
-from __future__ import annotations
-
 import math
 from io import BytesIO
 

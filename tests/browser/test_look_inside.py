@@ -1,7 +1,5 @@
 """The inside of a trained head: what is shown is what is stored, and can be reached by keys."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The memory lab shows what its arithmetic gives, and what the chapter says of it."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

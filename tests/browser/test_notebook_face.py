@@ -1,7 +1,5 @@
 """A figure in a notebook: the module that anywidget loads, in a bare page with a made-up model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

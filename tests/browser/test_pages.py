@@ -1,7 +1,5 @@
 """Every page of the built book: local, quiet, accessible, and readable at any width."""
 
-from __future__ import annotations
-
 import importlib.util
 import itertools
 import re

@@ -1,7 +1,5 @@
 """Stages where no script runs, and the book as a PDF."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

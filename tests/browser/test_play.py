@@ -1,7 +1,5 @@
 """A reader plays the made-up tasks, and trained layers answer underneath as they did when asked."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """What a press makes the page do."""
 
-from __future__ import annotations
-
 from statistics import median
 
 import pytest

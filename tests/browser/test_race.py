@@ -1,7 +1,5 @@
 """The race on the first page and the ratios: what a reader sees first, guesses, and is told."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import expect
 

@@ -1,7 +1,5 @@
 """A figure comes beside the sentence that is read, and goes with it."""
 
-from __future__ import annotations
-
 import re
 
 from playwright.sync_api import expect

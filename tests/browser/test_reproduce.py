@@ -1,7 +1,5 @@
 """The list of all runs: a box of its own that a reader filters."""
 
-from __future__ import annotations
-
 import re
 
 from experiments.harness.core import record

@@ -1,7 +1,5 @@
 """The ribbon shows what is stored of a passage wherever it is dragged, and says what it shows."""
 
-from __future__ import annotations
-
 import pytest
 
 from book.figures.long_context.distant_recall import shares

@@ -1,7 +1,5 @@
 """What is wider than its room: on phones, between phones and desks, and on paper."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import Page, expect
 

@@ -1,7 +1,5 @@
 """The live sampler: the models in the page are the stored ones, and all are given the same."""
 
-from __future__ import annotations
-
 import re
 from urllib.parse import quote
 

@@ -1,7 +1,5 @@
 """Stages play and say what they show; test_pages.py sets every one of them."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The stages of computation: the modes' costs, the roofline, the chip and the ranks."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The opener, and the stages and sorted tables of the relatives."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

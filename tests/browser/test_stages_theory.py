@@ -1,7 +1,5 @@
 """The stages of the theory: shares, tree, causality, diagrams and machines."""
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -1,7 +1,5 @@
 """Operations on a state: known without a model at first, then what lsa says of any text."""
 
-from __future__ import annotations
-
 import re
 
 from playwright.sync_api import expect

@@ -1,7 +1,5 @@
 """Words of the text that set a figure or a stage; test_pages.py follows every one of them."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """What a page costs before a reader does anything: bytes, elements, movement; nothing is timed."""
 
-from __future__ import annotations
-
 import functools
 import gzip
 import http.server

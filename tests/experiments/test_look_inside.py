@@ -1,7 +1,5 @@
 """What a trained model's heads look at on a page, and what it guesses: as the model itself does."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

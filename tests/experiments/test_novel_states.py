@@ -1,7 +1,5 @@
 """The state stored after so many letters is the machine's, wherever its reading was stopped."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

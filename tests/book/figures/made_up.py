@@ -1,7 +1,5 @@
 """Runs that were never made, as the runner stores them, and what a page is told of runs."""
 
-from __future__ import annotations
-
 import json
 import re
 

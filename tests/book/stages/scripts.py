@@ -1,7 +1,5 @@
 """Scripts of the stages without a page."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

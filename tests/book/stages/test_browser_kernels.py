@@ -1,7 +1,5 @@
 """The kernels that a reader's browser is measured with compute what lsa does."""
 
-from __future__ import annotations
-
 import pytest
 
 from book.figures.three_modes.browser_speed import inputs, reference

@@ -1,7 +1,5 @@
 """What the stage reads of a page's arrays, in JavaScript, is what was packed."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """The memory lab's arithmetic, in JavaScript, is that of the layers."""
 
-from __future__ import annotations
-
 import io
 import math
 

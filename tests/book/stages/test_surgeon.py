@@ -1,7 +1,5 @@
 """Operations on a state, in JavaScript, are those of lsa."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

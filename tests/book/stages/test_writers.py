@@ -1,7 +1,5 @@
 """The sampler's models, in JavaScript, are those of lsa."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

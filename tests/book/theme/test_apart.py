@@ -1,7 +1,5 @@
 """Heavy data leaves the page, and a script gives it back."""
 
-from __future__ import annotations
-
 import base64
 import json
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Long lines of code are elements, and nothing else of a page changes."""
 
-from __future__ import annotations
-
 import re
 
 from bs4 import BeautifulSoup

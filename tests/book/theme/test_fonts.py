@@ -1,7 +1,5 @@
 """The formulas' fonts hold what the formulas need, and little else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Formulas set while the book is built."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a page says of itself and what it may load."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The glossary's row of letters leads to the first term of each."""
 
-from __future__ import annotations
-
 from docutils import nodes
 from sphinx import addnodes
 

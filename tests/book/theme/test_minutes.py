@@ -1,7 +1,5 @@
 """Reading time: words of prose alone are counted, and the time is told in round numbers."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """A chapter built alone, in a folder where another was built before."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 from book.theme import extension

@@ -1,7 +1,5 @@
 """Blocks that are laid out late say how much room they will need, and nothing else changes."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

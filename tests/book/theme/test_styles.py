@@ -1,7 +1,5 @@
 """One sheet for all pages, without what none of them uses."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

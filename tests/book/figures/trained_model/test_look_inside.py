@@ -1,7 +1,5 @@
 """What the stage `look-inside` is told, and that its numbers are lsa's."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
