@@ -18,39 +18,8 @@ BIN = Path(sys.executable).parent
 pytestmark = pytest.mark.slow
 COUNTS = {"one": 1, "two": 2, "three": 3}
 
-LAYER = '''"""Twice the token. Its name is a word that chapters use of other things."""
-
-from torch import Tensor, nn
-
-from ..checks import boolean, whole
-from ..machines import StateMachine, elementwise
-from .layer import ResidualLinear
-
-
-class Memory(nn.Module):
-    """y_t = 2 W x_t. [B, T, D] to [B, T, D]."""
-
-    def __init__(self, d_model: int, *, bias: bool = True) -> None:
-        super().__init__()
-        whole("d_model", d_model)
-        boolean("bias", bias)
-        self.W = ResidualLinear(d_model, d_model, bias=bias)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return 2 * self.W(x)
-
-    def machine(self) -> StateMachine:
-        return elementwise(lambda x: 2 * self.W(x))
-
-    def sequence_flops(self, T: int) -> int:
-        return 0
-
-    def tick_flops(self, t: int) -> int:
-        return 0
-
-    def state_numbers(self, t: int) -> int:
-        return 0
-'''
+# Its name is a word that chapters use of other things.
+LAYER = (ROOT / "lsa" / "layers" / "none.py").read_text("utf-8").replace("NoAttention", "Memory")
 EXPERIMENT = '''"""Sums of the first integers, timed."""
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
