@@ -13,7 +13,7 @@
   const CLOSE = 1e-4; // sums of 64 features in float32 may differ so much from lsa's in float64
   const MODES = { chunked: "Chunked mode", recurrent: "Recurrent mode", attention: "Attention mode" };
   const LINES = { ...MODES, linear: "One token after so many" };
-  const times = (value) => `${formatNumber(value, 2)} times`;
+  const times = (value) => `${formatNumber(Number(value.toPrecision(2)), 2)} times`;
   const { grouped: text } = Elements;
 
   /* Softmax's seconds over another mode's, at the lengths that have both: {length: ratio}. */
