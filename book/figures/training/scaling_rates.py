@@ -86,6 +86,6 @@ def table() -> Table | Missing:
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on training: the rates."""
     return in_words(
-        rates_linear_twice=lambda: rise("linear", TWICE).signed(),
+        rates_linear_twice=lambda: rise("linear", TWICE).spread(),
         scaling_again=lambda: _again()[1],
     )
