@@ -104,7 +104,7 @@ def figure(id: str = "recall-windows") -> Explorable | Missing:
         caption=(
             "**Longer texts change few answers; more pairs lower those of small states.** The "
             "share of keys whose value is answered, by the length of the text. Other tokens are "
-            "noise. One layer of width "
+            "one filler. One layer of width "
             f"{config['d_model']}, one head. {rates} {bars(seeds_of(models))}"
         ),
         alt="Share of questions answered right against the length of the text, lines nearly level.",
