@@ -129,7 +129,7 @@ VERDICTS = {
         is_seen_with_both_seeds("delta", "delta-adds", 1800, 1024)
         and is_seen_with_both_seeds("delta-adds", "delta", copying.EARLY, 64)
     ),
-    "The delta rule copies from further back, and without its erasing it does not": lambda: (
+    "and with its erasing from further back than without (two seeds, one rate)": lambda: (
         kept_back("delta-adds") < 0.4 < 0.6 < kept_back("delta")
     ),
     "Later its gain falls, because the same bytes cost less without the copy too": lambda: (
@@ -286,7 +286,7 @@ VERDICTS = {
     "and no more than chance at 4,096": lambda: (
         abs(1 - in_noise("fades", 16, 256)) < 0.02 and seeds("fades", 4096).high < 0.05
     ),
-    "At equal rates nothing separates it from the delta rule at 16,384 tokens": lambda: (
+    "At its rate nothing separates it from the delta rule at 16,384 tokens": lambda: (
         distant_recall.at_rate_of("linear", "delta", 16384).low
         < seeds("linear", 16384).mean
         < distant_recall.at_rate_of("linear", "delta", 16384).high

@@ -252,9 +252,6 @@ VERDICTS = {
         scaling.slope()
     ),
     "At 2.7M the lead belongs to the start of training": lambda: leads_early_alone(),
-    "the spread allows no change": lambda: (
-        is_below(race_tables.behind_after(512)) and is_undecided(race_tables.behind_after(2048))
-    ),
     "With both seeds linear attention is ahead early, and from 10 MB on": lambda: (
         leads_early_alone() and len(long_race.seeds_of(*long_race.PAIR)) == 2
     ),

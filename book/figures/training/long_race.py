@@ -207,9 +207,9 @@ def far_saves(seed: int = 0, *, whole: bool = False) -> list[Pairs]:
     ]
 
 
-def lead(update: int, seed: int = 0, *, whole: bool = False) -> Pairs:
+def lead(update: int, seed: int = 0) -> Pairs:
     """By how much linear attention's loss is below softmax's, novel by novel."""
-    own, other = (by_novel(of(model, seed, whole=whole))[update] for model in PAIR)
+    own, other = (by_novel(of(model, seed))[update] for model in PAIR)
     return compare([b - a for a, b in zip(own, other, strict=True)])
 
 
@@ -287,18 +287,6 @@ def numbers() -> dict[str, str]:
         long_all_more_128=lambda: more_with_all("linear", 128).spread(),
         long_all_less_512=lambda: more_with_all("linear", 512).spread(),
         long_all_far_constant=lambda: far_saves(whole=True)[AT_50_MB].spread(),
-        long_all_softmax_more=lambda: more_with_all("softmax", 64).spread(),
-        long_all_lead=lambda: lead(max(losses(of("linear", whole=True))), whole=True).signed(),
-        **{
-            f"long_all_{model}_{n}": lambda model=model, n=n: compare(
-                last_gains(model, n, whole=True)
-            ).spread()
-            for model in PAIR
-            for n in (64, 256)
-        },
-        **{
-            f"long_all_{model}": lambda model=model: f"{loss(model, whole=True):.3f}"
-            for model in PAIR
-        },
+        long_all_64=lambda: compare(last_gains("linear", 64, whole=True)).spread(),
         **{f"long_{key}_256": partial(gain, model, 256) for key, model in KEYS.items()},
     )
