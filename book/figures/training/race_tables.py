@@ -100,7 +100,7 @@ def same_time_table() -> Table | Missing:
             continue
         apart = f"{linear - softmax:+.3f}".replace("-", "−")
         losses = f"{softmax:.3f}", f"{linear:.3f}", apart
-        cells.append([f"{context:,}", f"{spent:.0f}", *losses])
+        cells.append([f"{context:,}", f"{spent:.1f}", *losses])
     titles = ["context", "minutes", "softmax", "linear", "linear less softmax"]
     return Table(titles, cells, align="rrrrr") if cells else Missing("race")
 
