@@ -21,6 +21,12 @@ def numbers(frame, row):
     return [int(cell.replace("−", "-")) for cell in cells if cell.strip()]
 
 
+def unfold(frame):
+    """Open the matrices, and wait for them: a page hears later that a fold was opened."""
+    frame.locator(".stage-more summary").click()
+    expect(frame.locator(".memory-picture > svg > *")).not_to_have_count(0)
+
+
 def right(frame):
     """Which keys the state answers right, counted from 1."""
     said = frame.locator(".memory-state .memory-said td").all_inner_texts()
@@ -45,7 +51,7 @@ def test_the_lab_shows_what_the_layers_compute_and_the_chapter_says(open_page):
     assert (marks.count("✓"), marks.count("✗")) == (8 + 3, 5)
     frame.get_by_role("button", name="Step").click()
     assert frame.locator(".memory-slide").count() == 0  # the matrices are folded away
-    frame.locator(".stage-more summary").click()
+    unfold(frame)
     frame.get_by_role("button", name="Step").click()
     assert frame.locator(".memory-slide").count() == 1
 
@@ -113,7 +119,7 @@ def test_without_a_normaliser_nothing_is_called_a_share_of_the_weight(set_stage)
 def test_a_key_is_asked_for_by_keyboard(open_page):
     tab = open_page(f"{PAGE}#memory:pairs=3", prose=False, reduced_motion="reduce")
     frame = tab.locator("#memory")
-    frame.locator(".stage-more summary").click()
+    unfold(frame)
     frame.get_by_role("button", name="Back").click()
     frame.get_by_role("button", name="Step").click()
     assert frame.locator(".memory-slide").count() == 0  # motion is unwelcome
@@ -125,7 +131,7 @@ def test_a_key_is_asked_for_by_keyboard(open_page):
 def test_a_wider_state_has_no_more_elements_to_style_at_a_press(set_stage):
     """2,240 squares of width 32 took a phone more than a tenth of a second as elements."""
     _, frame = set_stage("memory", "pairs=12&width=32")
-    frame.locator(".stage-more summary").click()
+    unfold(frame)
     assert "32 × 32" in frame.locator(".memory-picture").inner_text()
     paths = frame.locator(".memory-picture g path")
     drawn = "".join(paths.evaluate_all("paths => paths.map((path) => path.getAttribute('d'))"))
