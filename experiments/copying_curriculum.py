@@ -27,6 +27,7 @@ loss there is stored, and its gain over the same text with another passage in th
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import torch
@@ -105,12 +106,12 @@ SMOKE: dict[str, Any] = {
     "last": [16, 32, 40],
 }
 SEEDS = (1, 2)
-RATES = (0.001, 0.004)  # besides the race's
+RATES = (0.001, 0.004)  # besides the race's; with the first seed
 TABLES = {**CURVES, "again": AGAIN}
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """Every memory and the controls; then other rates, more updates, and the first design."""
+    """Every memory, with more updates too; then the controls, other rates and the first design."""
     if smoke:
         smallest = {**BASE, **SMOKE}
         return [_run(model, "often", 0, 0, smallest) for model in ("delta", "window and sum")]
@@ -121,24 +122,18 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         "validate_every": LONGER // 2,
         "asked": [*range(0, LONGER + 1, 300)],
     }
+    slow = {"slower": SLOWER}
     plan = []
     for seed in SEEDS:
         priority = 720 + 3 * seed
         plan += [_run(model, "often", seed, priority, BASE) for model in MODELS]
-        plan += [
-            _run(model, text, seed, priority + 1, config)
-            for model in CONTROLLED
-            for text, config in (("novels", {**BASE, "returns": {}}), ("unshifted", unshifted))
-        ]
-        plan += [
-            _run(model, f"often-rate{rate}", seed, priority + 2, {**BASE, "learning_rate": rate})
-            for rate in RATES
-            for model in MODELS
-        ]
         plan += [_run(model, "longer", seed, priority + 6, longer) for model in MODELS]
-        slow = {**BASE, "slower": SLOWER}
-        plan += [_run(model, "slow", seed, priority + 2, slow) for model in GATED]
-        plan += [_run("delta", "slow-longer", seed, priority + 6, {**longer, "slower": SLOWER})]
+        plan += [_run(model, "slow", seed, priority + 2, {**BASE, **slow}) for model in GATED]
+        plan += [_run("delta", "slow-longer", seed, priority + 6, {**longer, **slow})]
+    controls = {"novels": {**BASE, "returns": {}}, "unshifted": unshifted}
+    plan += [_run(*one, SEEDS[0], 724, controls[one[1]]) for one in product(CONTROLLED, controls)]
+    rates = {f"often-rate{rate}": {**BASE, "learning_rate": rate} for rate in RATES}
+    plan += [_run(*one, SEEDS[0], 725, rates[one[1]]) for one in product(MODELS, rates)]
     return [*plan, *(_run(model, "planted", 0, 730, RARE) for model in CONTROLLED)]
 
 

@@ -57,8 +57,7 @@ TEXTS = {
 }
 WINDOWS = (16, 32, 128, 256, 512)
 FIRST = (1, 2, 4, 8, 12, 16, 24, 40, 80, 160)  # first heads of a ranking that are confined
-BUT = (8, 12, 16, 24, 40, 80)  # first heads of a ranking that are not, while all others are
-BUT_LAST = (269,)  # the same: the last head alone is confined
+BUT = (8, 12, 16, 24, 40)  # first heads of a ranking that are not, while all others are
 LAYERS, HEADS, CHECKED = 30, 9, 40
 BASE: dict[str, Any] = {
     "model": "SmolLM2-135M-Instruct",
@@ -90,42 +89,37 @@ TABLES = {
 def runs(kind: str, smoke: bool) -> list[Run]:
     """The plan, most informative first; a run takes minutes on one CPU thread."""
     if smoke:
-        few = [_basics()[1], _rankings(("mass",))[1]]
+        few = [_basics()[1], *_sets("mass", first=(2,))]
         tried = [_rank_run("passages"), *_at("passages", HERE, few), *_at("lists", HERE, few[:1])]
         return [Run(run.experiment, run.name, {**run.config, **SMOKE}, 0) for run in tried]
     if kind != "cpu":  # the weights come in a package that a GPU machine may lack
         return []
     plan = [_rank_run(text) for text in ("passages", "lists")]
     for text in ("passages", "lists"):
-        plan += _at(text, HERE, _basics() + _rankings(("gradient",)))
-    plan += _at("passages", HERE, _rankings(("mass", "random-0")))
+        plan += _at(text, HERE, _basics() + _sets("gradient", first=FIRST, but=BUT))
+    for order in ("mass", "random-0"):
+        plan += _at("passages", HERE, _sets(order, first=FIRST, but=BUT))
+        plan += _at("lists", HERE, _sets(order, first=(8,), but=(24,)))
+    plan += _at("passages", HERE, _sets("random-1", first=(1, 2, 4, 8)))
     plan += _at("passages", HERE, _layers() + _heads() + _windows())
-    for distance in DISTANCES:
-        few = [one for one in _rankings(("gradient",)) if one[2]["number"] in (8, 16, 24, 40)]
-        for text in ("passages", "lists"):
-            plan += _at(text, distance, _basics() + few)
-    plan += _at("lists", HERE, _windows() + _layers() + _rankings(("mass", "random-0")))
-    plan += _at("passages", HERE, _rankings(("random-1", "random-2")))
-    for distance in DISTANCES:
-        plan += _at("passages", distance, _windows())
-    few = [one for one in _rankings(("gradient",)) if one[2]["number"] in (8, 16, 24)]
-    plan += _at("unseen", HERE, _basics()[:2] + few)
+    ends = _basics()[:2]
+    few = _sets("gradient", first=(8,), but=(8, 24))
+    for distance, text in product((64, 1024, FAR), ("passages", "lists")):
+        plan += _at(text, distance, [*ends, *few])
+    plan += _at("passages", 2048, [*ends, *few[-1:]])
+    plan += _at("unseen", HERE, [*ends, *_sets("gradient", first=(8, 16, 24), but=(8, 16, 24))])
     plan += [_rank_run("passages", FAR)]
-    both = _rankings(("gradient", "mass"), FAR)
-    few = [one for one in both if one[2]["number"] in (1, 8, 24, 40, 80)]
-    few += [one for one in _rankings(("gradient",), HERE, FAR) if one[2]["number"] in (24, 40, 80)]
+    plan += _at("passages", FAR, _sets("gradient", first=(24,), but=(40,)))
+    plan += _at("passages", FAR, _sets("gradient", FAR, but=(40, 80)))
+    first = [*_sets("gradient", first=(1,)), *_sets("gradient", FAR, first=(1,))]
+    far = [*first, *_sets("gradient", FAR, but=(24,)), *_sets("gradient", HERE, FAR, but=(40,))]
     for distance in (FAR, HERE, *DISTANCES[:-1]):
-        plan += _at("passages", distance, few)
-    for distance in DISTANCES:
-        plan += _at("passages", distance, _rankings(("gradient",))[:1])
-    last = [one for one in _rankings(("gradient",), FAR, but=BUT_LAST) if one[0] == "but"]
-    plan += _at("passages", FAR, last) + _at("unseen", FAR, last)
-    few += _rankings(("gradient",))
-    alone = [one for one in few if one[0] == "but" and one[2]["number"] in (24, 40, 80)]
-    plan += _at("unseen", FAR, _basics()[:2] + alone)
-    few = [one for one in few if one[2]["number"] in (1, 8, 24) and one[2]["order"] == "gradient"]
-    plan += _at("late", HERE, _basics()[:2] + few)
-    plan += _at("unseen", FAR, [one for one in few if one[0] == "first" and one[2]["number"] == 1])
+        plan += _at("passages", distance, far)
+    last = _sets("gradient", FAR, but=(269,))  # the last head alone is confined
+    plan += _at("passages", FAR, last) + _at("unseen", FAR, [*ends, *far, *last])
+    plan += _at("late", HERE, [*ends[:1], *first])
+    plan += _at("lists", HERE, _windows() + _layers())
+    plan = [*{run.name: run for run in plan}.values()]
     return [Run(run.experiment, run.name, run.config, 500 + i) for i, run in enumerate(plan)]
 
 
@@ -163,16 +157,20 @@ def _windows() -> list[Case]:
     ]
 
 
-def _rankings(orders: tuple[str, ...], *ranked: int, but: tuple[int, ...] = BUT) -> list[Case]:
-    """Sets of heads. ranked: distances of the rankings that are taken in turn; HERE by default."""
+def _sets(
+    order: str, *ranked: int, first: tuple[int, ...] = (), but: tuple[int, ...] = ()
+) -> list[Case]:
+    """Sets of heads: the first of a ranking, or all but these.
+
+    ranked: distances of the rankings that are taken in turn; HERE by default.
+    """
     at, config = "", {}
     if ranked:
         at = "-".join(["-at", *map(str, ranked)])
         config = {"ranked": ranked[0] if len(ranked) == 1 else [*ranked]}
     return [
         (where, f"{order}{at}-{n}", {"order": order, "number": n, "attention": _near(), **config})
-        for order in orders
-        for where, numbers in (("first", FIRST), ("but", but))
+        for where, numbers in (("first", first), ("but", but))
         for n in numbers
     ]
 
