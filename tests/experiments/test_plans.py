@@ -12,7 +12,7 @@ ATTENTION = {"model", "attention", "attention_options", "seed"}
 COMPARED = {
     "copying curriculum": (
         copying_curriculum,
-        78,
+        52,
         ATTENTION | {"returns", "learning_rate", "meets", "slower"},
     ),
     "long race": (long_race, 11, ATTENTION | {"updates", "cooldown_updates", "asked"}),
