@@ -1,6 +1,6 @@
 """Guarded sentences of the first page."""
 
-from ..figures.index import loss_curves, mode_speed, race
+from ..figures.index import mode_speed, race
 from ..figures.index.price import recalled
 from ..figures.index.race_numbers import (
     CONVOLUTION,
@@ -18,6 +18,7 @@ from ..figures.three_modes import block_speed, published
 from ..figures.trained_model import distances
 from ..figures.trained_model.measured import measured, recall
 from ..figures.trained_model.remove_exponential import SOME, everywhere, first_alone, missing
+from ..figures.training import loss_curves
 from . import every, is_above, is_below, is_undecided
 
 NEAR = "softmax, near only"

@@ -2,7 +2,7 @@
 
 from experiments import made_up_tasks
 
-from ..figures.index import loss_curves, mode_speed, race, sampling_speed
+from ..figures.index import mode_speed, race, sampling_speed
 from ..figures.index.race_numbers import LINEAR_BEHIND, over_seeds
 from ..figures.lib import tasks
 from ..figures.lib.records import have, need, rows
@@ -19,7 +19,7 @@ from ..figures.trained_model.remove_exponential import (
     first_alone,
     kept_recall,
 )
-from ..figures.training import scaling
+from ..figures.training import loss_curves, scaling
 from ..figures.training.state_size import Arm, behind
 from . import every, is_above
 

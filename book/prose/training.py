@@ -2,7 +2,7 @@
 
 from itertools import pairwise, product
 
-from ..figures.index import loss_curves, ngram_baseline, race
+from ..figures.index import ngram_baseline, race
 from ..figures.index.race_numbers import (
     CONVOLUTION,
     LINEAR_BEHIND,
@@ -16,6 +16,7 @@ from ..figures.lib.records import have
 from ..figures.three_modes import block_speed
 from ..figures.training import (
     long_race,
+    loss_curves,
     plateau,
     race_tables,
     scaling,

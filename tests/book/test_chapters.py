@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from book.explorable.still import still
-from book.figures.index import loss_curves, race, readme_picture
+from book.figures.index import race, readme_picture
 from book.figures.lib import format, records, seeds
 from book.figures.lib.format import say
+from book.figures.training import loss_curves
 from experiments.harness.core import record
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lsa.cost.modes import mode_cost
 
-from ..index import loss_curves, mode_speed, race, race_numbers, sampling_speed, speedup
+from ..index import mode_speed, race, race_numbers, sampling_speed, speedup
 from ..lib.format import duration, in_words, percent, times
 from ..lib.records import have
 from ..linear_self_attention import variants
@@ -21,7 +21,7 @@ from ..trained_model.remove_exponential import (
     first_alone,
     kept_recall,
 )
-from ..training import scaling, state_tables
+from ..training import loss_curves, scaling, state_tables
 from ..training.state_size import Arm, behind
 
 CONTEXTS = (256, 2048, 4096)  # of the older runs, in which no head decays

@@ -6,7 +6,6 @@ from statistics import fmean
 
 from ...explorable.figure import Explorable, Filter, Series, Toggle
 from ..index import ngram_baseline
-from ..index.loss_curves import leaves_pairs
 from ..lib import pairs
 from ..lib.axes import LOSS, UPDATES
 from ..lib.format import in_words
@@ -14,6 +13,7 @@ from ..lib.pairs import Pairs
 from ..lib.records import Record, have, learned, mean_curve, need, provenance
 from ..lib.seeds import mean_and_spread, seeds_in_words
 from ..lib.tables import Missing, Table
+from .loss_curves import leaves_pairs
 
 REMEDIES = {
     "as it was": "as in GPT-2, rate 0.001",

@@ -50,9 +50,8 @@ have none |
 A device's folder is its name; for a CPU also the number of threads that torch would use. A run
 whose `config` names `threads` used that many.
 
-Trained weights of `race`, `<run>.weights.npz`, lie beside its runs of softmax and linear attention
-(of seed 0, and of further seeds at up to 4,096 bytes) and one of `window`, under 1 MB each. A
-matrix NAME is two arrays: `NAME`, int8 [out, in], and `NAME.scale`, float32 [out]; their product is
+Trained weights, `<run>.weights.npz`, lie beside some runs of `race` and `long_race`. A matrix
+NAME is two arrays: `NAME`, int8 [out, in], and `NAME.scale`, float32 [out]; their product is
 the weight. A vector is stored as float32. Names are those of `lsa.gpt.GPT`'s state dictionary,
 which `experiments.harness.learning.weights.unpack_weights` gives back.
 """

@@ -11,7 +11,7 @@ import pytest
 import book.figures
 from book.explorable.figure import Explorable
 from book.explorable.still import still
-from book.figures.index import loss_curves
+from book.figures.training import loss_curves
 from experiments.harness.core import record
 from tests.book.figures.lib.test_records import draws
 

@@ -9,9 +9,8 @@ from functools import cache
 import pytest
 
 import book.figures
-from book.figures.index import loss_curves
 from book.figures.lib import format, records
-from book.figures.training import plateau
+from book.figures.training import loss_curves, plateau
 from experiments.harness.core import record
 
 LOAD = record.load

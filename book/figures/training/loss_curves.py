@@ -5,6 +5,7 @@ from __future__ import annotations
 from lsa.gpt import SCALES
 
 from ...explorable.figure import Crossing, Explorable, Filter, Series, Toggle
+from ..index import ngram_baseline
 from ..lib.axes import LOSS, PROGRESS
 from ..lib.format import in_words
 from ..lib.records import (
@@ -17,7 +18,6 @@ from ..lib.records import (
     provenance,
 )
 from ..lib.tables import Missing
-from . import ngram_baseline
 
 CLEARLY = 0.05  # nats a byte, more than the difference between seeds
 CONTEXTS = [256, 1024, 2048, 4096, 16384, 65536, 131072]
@@ -62,7 +62,7 @@ def yardsticks(records: list[Record]) -> list[Series]:
 
 
 def figure(id: str = "headline") -> Explorable | Missing:
-    """Loss on held-out novels against updates and time: the book's first figure."""
+    """Loss on held-out novels against updates and time: the book's first runs."""
     records = [run for run in have("loss_curves") if curve(run)["update"]]
     if not records:
         return Missing("loss_curves")
