@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lsa import GPT, LAYERS, GPTConfig, gpt_config, sample, unroll
 from lsa.gpt import gpt2_state_dict, next_token_loss
-from lsa.layers import ResidualLinear
+from lsa.layers import S6, ResidualLinear
 from tests.examples import examples
 
 
@@ -89,6 +89,8 @@ def test_rates_of_forgetting_start_where_their_papers_say(attention, rate):
     rates = torch.nn.functional.softplus(layer.get_submodule(rate).bias)
     assert rates.min() > 0.9e-3
     assert rates.max() < 0.11
+    if attention == "s6":  # its inputs are dt_rank numbers
+        assert 0.4 < S6(64, dt_rank=4).dt_proj.weight.abs().max() <= 0.5
 
 
 def test_a_layer_that_needs_a_length_takes_the_models():

@@ -219,3 +219,4 @@ def test_the_shape_by_default_is_smollm2s():
     with torch.device("meta"):
         model = Llama(LlamaConfig())
     assert sum(p.numel() for p in model.parameters()) == 134_515_008
+    assert model.config.max_length == 8192

@@ -116,6 +116,13 @@ def test_features_multiply_to_the_weight(feature_map, degree, kernel):
     torch.testing.assert_close(found, kernel((q * k).sum(-1) * K**-0.5))
 
 
+def test_queries_and_keys_have_learned_features_of_their_own():
+    phi, (q, k, _) = mix(feature_map="hedgehog").phi, qkv(1, 5)
+    for W, x, found in zip(phi.W, (q, k), (phi.of_queries(q), phi.of_keys(k)), strict=True):
+        rows = torch.einsum("bthk,hfk->bthf", x, W)
+        torch.testing.assert_close(found, torch.cat((rows.softmax(-1), (-rows).softmax(-1)), -1))
+
+
 def test_compiled_for_any_length_its_sizes_are_sums():
     """With `min` and `max` of a length in a size, torch 2.13 compiles no backward pass."""
     layer, sizes = WindowStateAttention(8, 2, window=3, first=1), []

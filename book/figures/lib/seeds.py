@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean
 
 from .format import counted
+from .pairs import compare
 
 
 def how_many_seeds(count: int) -> str:
@@ -26,8 +26,6 @@ def bars(seeds: str) -> str:
     return f"{seeds.capitalize()}{'' if seeds == 'one seed' else '; bars span them'}."
 
 
-def mean_and_spread(values: Sequence[float]) -> str:
-    """Losses over seeds: 1.623 ± 0.004, half of their range; a single seed is named as one."""
-    if len(values) == 1:
-        return f"{values[0]:.3f} (one seed)"
-    return f"{fmean(values):.3f} ± {(max(values) - min(values)) / 2:.3f}"
+def mean_over_seeds(values: Sequence[float]) -> str:
+    """Losses over seeds: 1.623 ± 0.011, its 95% interval; a single seed is named as one."""
+    return f"{compare(values).spread()}{' (one seed)' if len(values) == 1 else ''}"

@@ -11,7 +11,7 @@ from ..lib.axes import LOSS, UPDATES
 from ..lib.format import in_words
 from ..lib.pairs import Pairs
 from ..lib.records import Record, have, learned, mean_curve, need, provenance
-from ..lib.seeds import mean_and_spread, seeds_in_words
+from ..lib.seeds import mean_over_seeds, seeds_in_words
 from ..lib.tables import Missing, Table
 from .loss_curves import leaves_pairs
 
@@ -149,7 +149,7 @@ def table() -> Table | Missing:
         for attention in ATTENTION:
             key = "none" if remedy in CONTROLS else attention
             shown = in_words(
-                end=lambda r=remedy, a=key: mean_and_spread(ends(r, a)),
+                end=lambda r=remedy, a=key: mean_over_seeds(ends(r, a)),
                 left=lambda r=remedy, a=key: _left(r, a),
             )
             measured = (remedy, key) in stored

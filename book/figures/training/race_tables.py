@@ -26,7 +26,7 @@ from ..index.race_numbers import CONVOLUTION, over_seeds
 from ..lib.format import counted, in_words, times
 from ..lib.pairs import Pairs, compare
 from ..lib.records import NotMeasuredError, device_name, load, losses_by_update, need
-from ..lib.seeds import mean_and_spread
+from ..lib.seeds import mean_over_seeds
 from ..lib.tables import Missing, Table
 from . import scaling
 
@@ -58,7 +58,7 @@ def table() -> Table | Missing:
         line = [WRITTEN[model]]
         for context in contexts:
             runs = by_model(context).get(model)
-            line.append(mean_and_spread(ends(model, context)) if runs else "")
+            line.append(mean_over_seeds(ends(model, context)) if runs else "")
         cells.append(line)
     return Table(["model", *(f"{n:,}" for n in contexts)], cells)
 

@@ -10,7 +10,7 @@ from ..lib.axes import LOSS_OVER_SEEDS
 from ..lib.format import counted, in_words
 from ..lib.pairs import Pairs, by_seed, compare, compare_seeds, differences
 from ..lib.records import Record, learned, losses_by_update, need, provenance, row
-from ..lib.seeds import bars, mean_and_spread, seeds_in_words
+from ..lib.seeds import bars, mean_over_seeds, seeds_in_words
 from ..lib.tables import Missing, Table
 
 EXPERIMENT = "scaling"
@@ -172,7 +172,7 @@ def table() -> Table | Missing:
         cells.append([
             f"{parameters:,}",
             *(f"{compute / TERA:.3g}" for compute in (*computes, less)),
-            *(mean_and_spread(losses) for losses in (softmax, linear)),
+            *(mean_over_seeds(losses) for losses in (softmax, linear)),
             apart.signed(),
         ])  # fmt: skip
     titles = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..lib.format import in_words
 from ..lib.pairs import Pairs, compare_seeds
 from ..lib.records import NotMeasuredError, Record, need
-from ..lib.seeds import mean_and_spread
+from ..lib.seeds import mean_over_seeds
 from ..lib.tables import Missing, Table
 from . import scaling
 from .scaling import ATTENTIONS, EXPERIMENT
@@ -74,7 +74,7 @@ def table() -> Table | Missing:
     cells = [
         [
             rate.removesuffix(" the rate"),
-            *(mean_and_spread(list(of_rate[name].values())) for name in ATTENTIONS),
+            *(mean_over_seeds(list(of_rate[name].values())) for name in ATTENTIONS),
             compare_seeds([_apart(of_rate)]).signed(),
         ]
         for rate, of_rate in by_rate.items()

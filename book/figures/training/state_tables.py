@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..lib.format import NOT_MEASURED, in_words, listed, size
 from ..lib.pairs import Pairs, compare, differences
-from ..lib.seeds import mean_and_spread
+from ..lib.seeds import mean_over_seeds
 from ..lib.tables import Missing, Table
 from .state_size import EXPERIMENT, NEAR, Arm, arms, attention, behind, end, ends, state, updates
 
@@ -40,7 +40,7 @@ def table(recipe: str = "plain") -> Table | Missing:
         )
         shown = ["–" if value == NOT_MEASURED else value for value in texts.values()]
         named = f"{arm.weights}, {arm.change}" if arm.change else arm.weights
-        loss = mean_and_spread(ends(arm))
+        loss = mean_over_seeds(ends(arm))
         cells.append([named, str(arm.heads), size(state(arm)), loss, *shown])
     titles = ["weights", "heads", "state", "loss", "behind", "tokens weighed", "by the sharpest"]
     return Table(titles, cells, wrap=True) if cells else Missing(EXPERIMENT)
@@ -83,8 +83,8 @@ def causes() -> Table | Missing:
     for suspect in SUSPECTS:
         arm, other = pair(suspect)
         texts = in_words(
-            ends=lambda arm=arm: mean_and_spread(ends(arm)),
-            other=lambda other=other: mean_and_spread(ends(other)),
+            ends=lambda arm=arm: mean_over_seeds(ends(arm)),
+            other=lambda other=other: mean_over_seeds(ends(other)),
             gap=lambda suspect=suspect: f"{gap(suspect).signed()} ({gap(suspect).of()})",
             added=lambda suspect=suspect: added(suspect).signed(),
             tokens=lambda arm=arm: f"{attention(arm, 'end').tokens:.0f}",
