@@ -139,7 +139,7 @@ def test_peaks_are_their_vendors():
 def test_the_best_chunk_is_where_two_bills_are_equal():
     T, d, flops, traffic = 2**20, 64, 100e12, 1e12
     best = best_chunk_size(d, d, flops, traffic)
-    assert best == pytest.approx(2 * (d * flops / traffic) ** 0.5, rel=0.01)
+    assert best == pytest.approx(2 * ((d + 1) * flops / traffic) ** 0.5)
 
     def bill(size):
         cost = mode_cost("chunked", T, d, d, chunk_size=size)

@@ -52,6 +52,8 @@ def test_a_model_is_read_as_it_was_when_saved(tmp_path):
         model.attend({"all": {"kind": kind, "window": 2}})
         save_llama(model, tmp_path / str(n))
         assert torch.equal(load_llama(tmp_path / str(n))(tokens), model(tokens))
+        files = [*(tmp_path / str(n)).iterdir()]
+        assert len(files) == 2 and not any(file.stat().st_mode & 0o111 for file in files)
 
 
 @pytest.mark.parametrize(

@@ -256,6 +256,7 @@ def test_tensor_checks_tell_causal_from_not():
     assert not is_causal_at(reverse, x)
     assert torch.equal(influence(causal, x), torch.ones(5, 5, dtype=torch.bool).triu())
     assert torch.equal(influence(reverse, x), torch.ones(5, 5, dtype=torch.bool).tril())
+    assert torch.equal(influence(causal, 0 * x), influence(causal, x))  # zeros change too
 
 
 def test_length_is_information_too():

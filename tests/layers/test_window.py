@@ -36,6 +36,7 @@ def test_a_window_is_a_mask(B, T, before, window, first):
 @given(T=st.integers(0, 20), more=st.integers(0, 5))
 def test_a_window_of_everything_is_softmax_attention(T, more):
     whole, windowed = SoftmaxAttention(12, 3), WindowAttention(12, 3, window=max(T, 1) + more)
+    assert windowed.first == 1
     windowed.load_state_dict(whole.state_dict())
     x = torch.randn(2, T, 12)
     torch.testing.assert_close(windowed(x), whole(x))
