@@ -1,4 +1,4 @@
-"""Both attentions read 20 MB, beside softmax in a window of 128 bytes.
+"""Both attentions read 20 MB, or all text once, beside softmax in a window of 128 bytes.
 
 The models of `race` with this context stop after 4 MB, before any of them looks far back. Here
 models of 2.7 million parameters (`scaling`'s largest) read windows of 1,024 bytes from all 90
@@ -41,7 +41,7 @@ from .harness.learning.sizes import MODEL, model_row
 from .harness.learning.training import TABLES as CURVES
 from .harness.learning.training import Training, train_through
 from .harness.learning.weights import pack_weights, packed_shapes
-from .recipes import NEAR, speed_table, time_updates
+from .recipes import NEAR, PAIR, speed_table, time_updates
 
 FAR = {"log_decay": [NEAR, 0.0]}
 MODELS: dict[str, dict[str, Any]] = {
@@ -137,6 +137,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         *(_run(model, 0, 700 + place, {}) for place, model in enumerate(MODELS)),
         *(_run(model, 1, 710 + place, {}) for place, model in enumerate(SECOND)),
         *(_run(model, 0, 720 + place, ALL, "-all") for place, model in enumerate(MODELS)),
+        *(_run(model, 1, 730 + place, ALL, "-all") for place, model in enumerate(PAIR)),
     ]
 
 

@@ -15,7 +15,7 @@ COMPARED = {
         52,
         ATTENTION | {"returns", "learning_rate", "meets", "slower"},
     ),
-    "long race": (long_race, 11, ATTENTION | {"updates", "cooldown_updates", "asked"}),
+    "long race": (long_race, 13, ATTENTION | {"updates", "cooldown_updates", "asked"}),
     "scaling": (scaling, 6 * len(scaling.SIZES), {"size", "shape", "attention", "seed"}),
     "variants": (variants, None, {"attention", "seed", *OPTIONS}),
     **{
