@@ -8,7 +8,6 @@ from ..figures.index import mode_speed, race
 from ..figures.index.race_numbers import LINEAR_BEHIND, over_seeds
 from ..figures.kernels import interpreted_errors, kernel_build
 from ..figures.lib import tasks
-from ..figures.lib.pairs import compare
 from ..figures.lib.records import have, need, rows
 from ..figures.linear_self_attention import variants
 from ..figures.long_context import copying
@@ -21,11 +20,10 @@ from ..figures.state_spaces import scan_speed
 from ..figures.three_modes import block_speed, cpu_speed
 from ..figures.trained_model import whole_model
 from ..figures.trained_model.head_grid import alone_by_rank
-from ..figures.training import long_race, loss_curves, scaling, state_size
+from ..figures.training import loss_curves, scaling, state_size
 from . import (
     Holds,
     every,
-    is_above,
     is_undecided,
     long_context,
     sampling,
@@ -96,9 +94,10 @@ VERDICTS: dict[str, Holds] = {
         state_size.end(by_state(recipe)[-1]) > min(map(state_size.end, by_state(recipe)))
         for recipe in state_size.RECIPES
     ),
-    "The gain of linear attention 256 bytes later is its far-sighted head's": lambda: (
-        is_above(compare(long_race.last_gains("linear", 256)))
-        and abs(compare(long_race.last_gains("linear, near only", 256)).mean) < 0.001
+    "With all the text softmax learns to copy; linear attention does not": also(
+        training.VERDICTS,
+        "softmax learns to copy, and its loss falls below that of linear attention",
+        "Linear attention does not copy after {glue:text}`long_all_read`",
     ),
     "Larger models end lower with either attention": lambda: every(
         max(larger) < min(smaller)

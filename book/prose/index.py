@@ -19,12 +19,17 @@ from ..figures.trained_model import distances
 from ..figures.trained_model.measured import measured, recall
 from ..figures.trained_model.remove_exponential import SOME, everywhere, first_alone, missing
 from ..figures.training import loss_curves
-from . import every, is_above, is_below, is_undecided
+from . import every, is_above, is_below, is_undecided, training
 
 NEAR = "softmax, near only"
 
 
 VERDICTS = {
+    "softmax learns to copy passages, and its loss falls below that of linear attention, which": (
+        training.VERDICTS[
+            "softmax learns to copy, and its loss falls below that of linear attention"
+        ]
+    ),
     "asked for one of 64 values, softmax is right in": lambda: min(recalled("softmax")) > 0.95,
     "linear attention in {glue:text}`recall_linear`, with a table": lambda: (
         max(recalled("linear")) < 0.6

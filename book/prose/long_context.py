@@ -192,7 +192,7 @@ VERDICTS = {
         for name in MODELS
         for before, after in pairwise(gains(name, MAIN, "again"))
     ),
-    "none of our models of novels uses much of a long past": lambda: every(
+    "none of the race's models uses much of a long past": lambda: every(
         worth(name, context) < LITTLE for name in MODELS for context in CONTEXTS
     ),
     "the models of the race gain about a hundredth of a nat a byte at most": lambda: (

@@ -19,9 +19,9 @@ from ..figures.trained_model.remove_exponential import (
     first_alone,
     kept_recall,
 )
-from ..figures.training import loss_curves, scaling
+from ..figures.training import long_race, loss_curves, scaling
 from ..figures.training.state_size import Arm, behind
-from . import every, is_above
+from . import every, is_above, is_below
 
 
 def softmax_left_first(context: int) -> bool:
@@ -49,7 +49,9 @@ VERDICTS = {
         and max(map(claims.worse_share, claims.CONTEXTS)) > 0.05
     ),
     "at 4,096 softmax had left the plateau first": lambda: softmax_left_first(4096),
-    "| not worse here |": lambda: over_seeds(LINEAR_BEHIND).mean < 0,
+    "| not worse in the race; worse once softmax has learned to copy |": lambda: (
+        over_seeds(LINEAR_BEHIND).mean < 0 and is_below(long_race.last_lead(whole=True))
+    ),
     "holds at 4,096 after an hour, where softmax had just left the plateau; level at 2,048; "
     "worse at 256": lambda: (
         far_better(4096) > 0.3 and 0 < far_better(2048) < 0.03 and far_better(256) < -0.05

@@ -15,6 +15,7 @@ from ..figures.lib.pairs import Pairs, compare
 from ..figures.lib.records import have
 from ..figures.three_modes import block_speed
 from ..figures.training import (
+    far_heads,
     long_race,
     loss_curves,
     plateau,
@@ -256,22 +257,39 @@ VERDICTS = {
     "With both seeds linear attention is ahead early, and from 10 MB on": lambda: (
         leads_early_alone() and len(long_race.seeds_of(*long_race.PAIR)) == 2
     ),
-    "every training novel once, do not bring copying": lambda: (
-        compare(long_race.last_gains("linear", 64, whole=True)).mean < 0.1
-        and is_above(long_race.more_with_all("linear", 64))
+    "softmax learns to copy, and its loss falls below that of linear attention": lambda: every(
+        found[long_race.BEFORE][0] < 0.1
+        and found[long_race.AFTER][0] > 0.25
+        and not is_below(long_race.lead(long_race.BEFORE, whole=True))
+        and is_below(long_race.last_lead(whole=True))
+        for found in [long_race.gains(long_race.of("softmax", whole=True), 64)]
     ),
-    "more, after 512 {glue:text}`long_all_less_512` less": lambda: (
-        is_above(long_race.more_with_all("linear", 128))
-        and is_below(long_race.more_with_all("linear", 512))
+    "Linear attention does not copy after {glue:text}`long_all_read`": lambda: every(
+        compare(long_race.last_gains("linear", distance, whole=True)).mean < 0.1
+        for distance in long_race.DISTANCES
     ),
-    "With all the text it is there at a constant rate, too": lambda: is_above(
+    "Softmax is ahead only where much can be looked back to": lambda: (
+        [is_below(long_race.last_lead(whole=True, within=part)) for part in long_race.PARTS]
+        == [False, False, True, True]
+    ),
+    "nats, about softmax's lead. No other layer's takes a tenth of the gain": lambda: every(
+        far_heads.gain(one, 256).mean
+        < 0.1 * whole
+        < 0.9 * whole
+        < far_heads.gain(rest[0], 256).mean
+        and is_above(far_heads.rise(one))
+        and 0.7 < far_heads.rise(one).mean / -long_race.last_lead(whole=True).mean < 1.4
+        for one, *rest in [far_heads.single()]
+        for whole in [far_heads.gain((), 256).mean]
+    ),
+    "With all the text it ends {glue:text}`long_all_far` higher": lambda: is_above(
+        long_race.far_saves(whole=True)[-1]
+    ),
+    "more than after {glue:text}`long_read`": lambda: is_above(
+        long_race.more_with_all("linear", 64)
+    ),
+    "far-sighted head pays at a constant learning rate, too": lambda: is_above(
         long_race.far_saves(whole=True)[long_race.AT_50_MB]
-    ),
-    "Without its far-sighted head linear attention ends {glue:text}`long_all_far`": lambda: (
-        is_above(long_race.far_saves(whole=True)[-1])
-    ),
-    "This last difference may come from the window or from softmax": lambda: is_above(
-        long_race.window_saves()
     ),
     "Taylor 4 has sharper heads than Taylor 2 and ends lower": lambda: (
         sharpest("Taylor 4") < sharpest("Taylor 2") and added("more terms: Taylor 4").mean < 0
@@ -283,23 +301,14 @@ VERDICTS = {
     "At each of the three rates linear attention ends lower": lambda: every(
         found.mean < 0 for found in scaling_rates.behind()
     ),
-    "far-sighted head pays. With two near-sighted heads linear attention ends": lambda: (
+    "With two near-sighted heads linear attention ends {glue:text}`long_far` nats higher": lambda: (
         len(seeds := long_race.seeds_of(*long_race.CONTROL)) == 2
         and all(is_above(long_race.far_saves(seed)[-1]) for seed in seeds)
     ),
     "after 5 MB it was {glue:text}`long_far_early` lower": lambda: every(
         long_race.far_saves(seed)[0].mean < 0 for seed in (0, 1)
     ),
-    "and {glue:text}`long_near_256` with two near-sighted heads": lambda: (
-        abs(compare(long_race.last_gains("linear, near only", 256)).mean) < 0.001
-    ),
-    "its lead came while the learning rate fell": lambda: every(
-        is_undecided(one) for seed in (0, 1) for one in long_race.far_saves(seed)[1:3]
-    ),
-    "in about half the time <long-race:x=minutes&y=loss>": lambda: (
-        1.8 < long_race.pace("softmax")["seconds"] / long_race.pace("linear")["seconds"] < 2.2
-    ),
-    "Neither attention copies": lambda: every(
+    "neither copies. Softmax ends at {glue:text}`long_softmax`": lambda: every(
         compare(long_race.last_gains(model, 64)).mean < 0.1 * long_race.loss(model)
         for model in ("softmax", "linear")
     ),
@@ -319,9 +328,6 @@ VERDICTS = {
     "In the race the two attentions end within about a hundredth of a nat of each other": lambda: (
         is_undecided(over_seeds(LINEAR_BEHIND))
         and abs(over_seeds(LINEAR_BEHIND).mean) + (over_seeds(LINEAR_BEHIND).half or 1) < 0.015
-    ),
-    "With GPT-2's table of positions and no fading, at 256 bytes, softmax ends lower": lambda: (
-        is_above(lower("all terms: softmax"))
     ),
     "nats higher than a second near-sighted one": lambda: is_above(far_costs()),
     "the fastest rate tried is best, so the optimum may be faster still": lambda: every(

@@ -81,7 +81,7 @@ def test_commits_that_changed_the_code_are_named_until_they_are_reviewed(project
         (f"{changed} sums why", []), (f"{changed} * why", []), (f"{changed} others why", [change]),
         (f"{first}..{changed} sums why", []), (f"{moved}..{changed} sums why", [change]),
     ]:  # fmt: skip
-        (tmp_path / "reviewed.txt").write_text(f"# why not\n\n{line}\n")
+        (tmp_path / "reviewed.txt").write_text(f"# why not\n\n{first} others why\n{line}\n")
         assert told(first) == found, line
 
 

@@ -52,6 +52,13 @@ def test_kept_weights_are_the_model_rounded():
         assert ((before - after).abs() <= bound).all(), name
 
 
+def test_weights_that_are_kept_are_those_of_a_token_and_its_past():
+    for row in probes.attention_weights(model(), torch.device("cpu")):
+        shares = [*map(int, row["weights"].split())]
+        assert len(shares) == row["token"] + 1
+        assert sum(shares) == pytest.approx(1000, abs=len(shares) / 2)
+
+
 def test_losses_by_position_need_a_corpus_long_enough(made_corpus):
     with pytest.raises(ValueError, match="span: no document is longer than 16384"):
         probes.loss_by_position(

@@ -90,6 +90,7 @@ def change(path, value):
         (["provenance", "commit"], "unknown", "provenance.dirty: expected true where the commit"),
         (["provenance", "started"], "today", "provenance.started: expected a date, time and zone"),
         (["provenance", "device", "count"], "../2", "provenance.device.count: expected int"),
+        (["provenance", "device", "count"], 0, "provenance.device.count: expected a number above"),
         (["provenance", "device", "name"], "...", "provenance.device.name: expected a name"),
         (["tables", "train", "loss"], [1.0], "tables.train: columns differ in length"),
         (["units", "loss"], None, "tables.train.loss: no unit"),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import textwrap
 from collections import defaultdict
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterable
 from statistics import fmean
 
-from ...explorable.figure import Axis, Choice, Explorable, Series, Toggle
+from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.axes import MINUTES
 from ..lib.format import in_words, listed, times_between
 from ..lib.pairs import Pairs, compare
@@ -25,11 +24,14 @@ MODELS = {
     "window": "Softmax, last 128",
     "linear, near only": "Linear, near only",
 }
+TEXTS = ("all", "some")  # of the training novels
 DISTANCES = (64, 128, 256, 512, 896)
-KEYS = {"softmax": "softmax", "linear": "linear", "window": "window", "near": "linear, near only"}
 READ = (122, 610, 2440, 4880)  # updates after which texts are shown
 EARLY, MIDDLE = 305, 2440  # updates after which the lead of the chapter's sentences is taken
 AT_50_MB = 9  # the mark of `far_saves` at which the rate of runs on all text is still constant
+BEFORE, AFTER = 7320, 9760  # updates between which softmax learns to copy, if it reads all text
+EVERYWHERE = (1, 1024)  # positions in a window
+PARTS = ((1, 127), (128, 255), (256, 511), (512, 1024))  # of a window, from its first byte
 LETTERS = 64  # of such a text, at most
 
 
@@ -53,16 +55,24 @@ def megabytes(run: Record, updates: int) -> float:
     return updates * run["config"]["spans"] * run["config"]["context"] / 1e6
 
 
-def by_novel(run: Record) -> dict[int, list[float]]:
-    """Held-out loss by updates: the mean over all positions of each novel."""
-    table = run["tables"]["positions"]
-    sums: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
-    for update, novel, first, last, loss in zip(
-        *(table[name] for name in ("update", "novel", "first", "last", "loss")), strict=True
-    ):
-        sums[update][novel] += (last - first + 1) * loss
-    positions = max(table["last"])
-    return {update: [sum / positions for sum in each.values()] for update, each in sums.items()}
+def of_novels(positions: Iterable[Row], within: tuple[int, int] = EVERYWHERE) -> list[float]:
+    """Loss of each novel: the mean over its positions, all by default."""
+    sums: dict[int, float] = defaultdict(float)
+    tokens: dict[int, int] = defaultdict(int)
+    for one in positions:
+        if within[0] <= one["first"] and one["last"] <= within[1]:
+            here = one["last"] - one["first"] + 1
+            sums[one["novel"]] += here * one["loss"]
+            tokens[one["novel"]] += here
+    return [sums[novel] / tokens[novel] for novel in sums]
+
+
+def by_novel(run: Record, within: tuple[int, int] = EVERYWHERE) -> dict[int, list[float]]:
+    """Held-out loss of each novel, by updates."""
+    groups: dict[int, list[Row]] = defaultdict(list)
+    for one in rows(run, "positions"):
+        groups[one["update"]].append(one)
+    return {update: of_novels(each, within) for update, each in groups.items()}
 
 
 def losses(run: Record) -> dict[int, float]:
@@ -93,7 +103,7 @@ def pace(model: str) -> Row:
     return row(need(timed(), f"{EXPERIMENT}: no seconds of an update")[0], "speed", model=model)
 
 
-def _series(name: str, run: Record) -> Series:
+def _series(run: Record, text: str) -> Series:
     loss = losses(run)
     columns: dict[str, list[float]] = {
         "megabytes": [megabytes(run, update) for update in loss],
@@ -107,7 +117,8 @@ def _series(name: str, run: Record) -> Series:
         columns[f"gain_{distance}"] = [*means]
         columns[f"low_{distance}"] = [a - b for a, b in zip(means, halves, strict=True)]
         columns[f"high_{distance}"] = [a + b for a, b in zip(means, halves, strict=True)]
-    return Series({"model": name}, columns, source=run["path"])
+    keys = {"model": run["config"]["model"], "text": text}
+    return Series(keys, columns, source=run["path"])
 
 
 def _gain_axis(distance: int) -> Axis:
@@ -119,20 +130,19 @@ def _gain_axis(distance: int) -> Axis:
 
 def figure(id: str = "long-race") -> Explorable | Missing:
     """Loss, and gain on a repeated passage at five distances, against megabytes read."""
-    if not (found := runs()):
+    texts = {text: runs(whole=text == "all") for text in TEXTS}
+    every = [run for found in texts.values() for run in found.values()]
+    if not every:
         return Missing(EXPERIMENT)
-    whole = {f"{model}, all text": run for model, run in runs(whole=True).items()}
-    labels = MODELS | {f"{model}, all text": f"{MODELS[model]}, all text" for model in MODELS}
-    every = found | whole
     read = Axis("megabytes", "Text read", "MB", digits=3)
     return Explorable(
         id=id,
-        caption=_caption(found),
+        caption=_caption(every[0]),
         alt=(
             "Held-out loss, or the gain on a passage that comes again, against the megabytes of "
             "text read or the time, one line for each model."
         ),
-        series=[_series(name, run) for name, run in every.items()],
+        series=[_series(run, text) for text, found in texts.items() for run in found.values()],
         x=Choice("Against", [read, MINUTES], default="megabytes") if timed() else read,
         y=Choice(
             "Show",
@@ -141,20 +151,30 @@ def figure(id: str = "long-race") -> Explorable | Missing:
         ),
         color="model",
         mark="line+dot",
-        controls=[Toggle("model", "Model", options={model: labels[model] for model in every})],
-        provenance=provenance([*every.values(), *timed()]),
+        controls=[
+            Filter("text", "Trained on", options=_amounts(texts)),
+            Toggle("model", "Model", options=MODELS),
+        ],
+        provenance=provenance([*every, *timed()]),
     )
 
 
-def _caption(found: dict[str, Record]) -> str:
-    run = next(iter(found.values()))
-    config, updates = run["config"], max(losses(run))
-    more = "; *all text*: every training novel once" if runs(whole=True) else ""
+def _amounts(texts: dict[str, dict[str, Record]]) -> dict[str, str]:
+    """The text that the runs have read, in words."""
+    ends = {
+        text: f"{megabytes(run, run['config']['updates']):.0f} MB"
+        for text, found in texts.items()
+        for run in found.values()
+    }
+    return {text: f"all, {end}" if text == "all" else end for text, end in ends.items()}
+
+
+def _caption(run: Record) -> str:
     return (
-        "**The gain of linear attention 256 bytes later is its far-sighted head's.** "
-        f"Models of {config['size']} parameters, one seed. *Gain*: how much lower the loss of a "
-        f"passage is when it comes again; bars: 95% intervals over {config['places']} places. "
-        f"All read the same {megabytes(run, updates):.0f} MB, fixed beforehand{more}. "
+        "**With all the text softmax learns to copy; linear attention does not.** "
+        f"Models of {run['config']['size']} parameters, one seed. *Gain*: how much lower the loss "
+        "of a passage is when it comes again; bars: 95% intervals over "
+        f"{run['config']['places']} places. *All*: every training novel once. "
         "Time is updates times the median seconds of one, measured on a quiet CPU."
     )
 
@@ -175,10 +195,16 @@ def each_seed(told: Callable[[int], str], *models: str) -> str:
     return listed(need(found, f"{EXPERIMENT}: no {models}"))
 
 
-def read(*, whole: bool) -> str:
-    """Text that linear attention has read at the end. Raises NotMeasuredError."""
+def read(*, whole: bool, update: int | None = None) -> str:
+    """Text that linear attention has read, at the end by default. Raises NotMeasuredError."""
     run = of("linear", whole=whole)
-    return f"{megabytes(run, run['config']['updates']):.0f} MB"
+    return f"{megabytes(run, update or run['config']['updates']):.0f} MB"
+
+
+def read_meanwhile() -> str:
+    """Text that softmax has read when linear attention has read all. Raises NotMeasuredError."""
+    faster = pace("linear")["seconds"] / pace("softmax")["seconds"]
+    return read(whole=True, update=round(faster * of("linear", whole=True)["config"]["updates"]))
 
 
 def more_with_all(model: str, distance: int) -> Pairs:
@@ -207,16 +233,37 @@ def far_saves(seed: int = 0, *, whole: bool = False) -> list[Pairs]:
     ]
 
 
-def lead(update: int, seed: int = 0) -> Pairs:
+def lead(
+    update: int, seed: int = 0, *, whole: bool = False, within: tuple[int, int] = EVERYWHERE
+) -> Pairs:
     """By how much linear attention's loss is below softmax's, novel by novel."""
-    own, other = (by_novel(of(model, seed))[update] for model in PAIR)
+    own, other = (by_novel(of(model, seed, whole=whole), within)[update] for model in PAIR)
     return compare([b - a for a, b in zip(own, other, strict=True)])
 
 
-def window_saves() -> Pairs:
-    """By how much the window ends below linear attention with near-sighted heads, by novel."""
-    own, near = (by_novel(of(model)) for model in ("window", "linear, near only"))
-    return compare([b - a for a, b in zip(own[max(own)], near[max(near)], strict=True)])
+def last_lead(*, whole: bool, within: tuple[int, int] = EVERYWHERE) -> Pairs:
+    """The same at the end, for the first seed."""
+    return lead(of("linear", whole=whole)["config"]["updates"], whole=whole, within=within)
+
+
+def lead_table() -> Table | Missing:
+    """By how much softmax ends below linear attention, by the position in the window."""
+    if not {*PAIR} <= {*runs(whole=True)}:
+        return Missing(EXPERIMENT)
+    titles = ["bytes of the window", f"after {read(whole=False)}", f"after {read(whole=True)}"]
+    cells = [
+        [
+            f"{first:,} to {last:,}",
+            *(behind(last_lead(whole=whole, within=(first, last))) for whole in (False, True)),
+        ]
+        for first, last in PARTS
+    ]
+    return Table(titles, cells)
+
+
+def behind(ahead: Pairs) -> str:
+    """A lead from the other side: "+0.040 ± 0.012"."""
+    return ahead._replace(mean=-ahead.mean).signed()
 
 
 def window_behind() -> Pairs:
@@ -231,9 +278,9 @@ def last_gains(model: str, distance: int, seed: int = 0, *, whole: bool = False)
     return [row["gain"] for row in rows(run, "again", update=max(losses(run)), distance=distance)]
 
 
-def gain(model: str, distance: int) -> str:
-    """Mean of `last_gains` with its 95% interval over places, of each seed: "0.017 ± 0.004"."""
-    return each_seed(lambda seed: compare(last_gains(model, distance, seed)).spread(), model)
+def spread_at(model: str, distance: int, update: int) -> str:
+    """The gain of a run on all text after some updates: "0.082 ± 0.015"."""
+    return "{:.3f} ± {:.3f}".format(*gains(of(model, whole=True), distance)[update])
 
 
 def writing() -> Table | Missing:
@@ -266,27 +313,37 @@ def numbers() -> dict[str, str]:
         long_parameters=lambda: of("linear")["config"]["size"],
         long_read=lambda: read(whole=False),
         long_far=lambda: each_seed(lambda seed: far_saves(seed)[-1].spread(), *CONTROL),
-        long_far_of=lambda: each_seed(lambda seed: far_saves(seed)[-1].of(), *CONTROL),
         long_far_early=lambda: each_seed(lambda seed: far_saves(seed)[0].spread(), *CONTROL),
-        long_window_saves=lambda: window_saves().spread(),
-        long_window_saves_of=lambda: window_saves().of(),
         long_early_read=lambda: f"{megabytes(of('linear'), EARLY):.1f} MB",
         long_lead_early=lambda: each_seed(lambda seed: lead(EARLY, seed).signed(), *PAIR),
         long_lead_middle=lambda: each_seed(lambda seed: lead(MIDDLE, seed).signed(), *PAIR),
         long_window_behind=lambda: window_behind().spread(),
         **{
-            f"long_{key}": lambda model=model: each_seed(
+            f"long_{model}": lambda model=model: each_seed(
                 lambda seed: f"{loss(model, seed):.3f}", model
             )
-            for key, model in KEYS.items()
+            for model in PAIR
         },
         long_all_read=lambda: read(whole=True),
+        long_before_read=lambda: read(whole=True, update=BEFORE),
+        long_after_read=lambda: read(whole=True, update=AFTER),
+        long_meanwhile_read=read_meanwhile,
+        long_before_64=lambda: spread_at("softmax", 64, BEFORE),
+        long_after_64=lambda: spread_at("softmax", 64, AFTER),
+        **{
+            f"long_all_{model}_{distance}": lambda model=model, distance=distance: compare(
+                last_gains(model, distance, whole=True)
+            ).spread()
+            for model in PAIR
+            for distance in (256, 896)
+        },
+        **{
+            f"long_all_{model}": lambda model=model: f"{loss(model, whole=True):.3f}"
+            for model in PAIR
+        },
+        long_all_behind=lambda: last_lead(whole=True).spread(),
         long_all_far=lambda: far_saves(whole=True)[-1].spread(),
-        long_all_far_of=lambda: far_saves(whole=True)[-1].of(),
         long_all_more=lambda: more_with_all("linear", 64).spread(),
-        long_all_more_128=lambda: more_with_all("linear", 128).spread(),
-        long_all_less_512=lambda: more_with_all("linear", 512).spread(),
         long_all_far_constant=lambda: far_saves(whole=True)[AT_50_MB].spread(),
         long_all_64=lambda: compare(last_gains("linear", 64, whole=True)).spread(),
-        **{f"long_{key}_256": partial(gain, model, 256) for key, model in KEYS.items()},
     )
