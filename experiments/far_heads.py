@@ -18,27 +18,42 @@ from typing import Any
 from lsa.gpt import GPT
 from lsa.layers.window import WindowAttention
 
-from . import long_race
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
-from .harness.learning.passages import AGAIN, passage_gains
-from .recipes import model_of
+from .harness.learning.passages import AGAIN, BY_NOVEL, loss_by_novel, passage_gains
+from .harness.learning.probes import WINDOW
+from .recipes import NEAR, model_of
 
-SOFTMAX = {"model": "softmax", **long_race.MODELS["softmax"]}
-SEEN = {"window": 128, "first": 1}
-LAYERS = long_race.BASE["shape"]["n_layer"]
-READ = (
-    "scale", "corpus", "shape", "context", "validation_span", "passage", "lead", "places",
-    "distances",
-)  # fmt: skip
+LAYERS = 6
+BASE: dict[str, Any] = {
+    "scale": "nano",
+    "corpus": "novels",
+    "race": "long_race",
+    "shape": {"n_layer": LAYERS, "d_model": 192},
+    "context": 1024,
+    "validation_span": WINDOW,
+    "passage": 64,
+    "lead": 8,
+    "places": 100,
+    "distances": [64, 128, 256, 512, 896],
+    "model": "softmax",
+    "attention": "softmax",
+    "attention_options": {"log_decay": [NEAR, 0.0]},
+    "window": 128,
+    "first": 1,
+    "seed": 0,
+}
+SMOKE: dict[str, Any] = {
+    "shape": {"n_layer": 2, "d_model": 16},
+    "context": 64,
+    "validation_span": 256,
+    "passage": 16,
+    "places": 5,
+    "distances": [16, 32],
+}
 TABLES = {
     "weights": table(sha256=("name", "of the file of weights that was read")),
-    "positions": table(
-        novel=("number", "which of the held-out novels, from 0"),
-        first=("tokens", "the first position in a window, counted from 1"),
-        last=("tokens", "the last position"),
-        loss=("nats/token", "mean loss at these positions"),
-    ),
+    "positions": table(**BY_NOVEL),
     "again": replace(
         AGAIN, columns={k: column for k, column in AGAIN.columns.items() if k != "update"}
     ),
@@ -48,7 +63,7 @@ TABLES = {
 def runs(kind: str, smoke: bool) -> list[Run]:
     """All layers and none; then one layer after another."""
     if smoke:
-        return [_run("softmax-seed0", "all", range(2), long_race.SMOKE)]
+        return [_run("softmax-seed0", "all", range(2), SMOKE)]
     sets = {"none": range(0), "all": range(LAYERS)}
     single = {f"layer-{n}": range(n, n + 1) for n in range(LAYERS)}
     return [
@@ -63,9 +78,8 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 
 def _run(trained: str, name: str, layers: range, rest: dict[str, Any]) -> Run:
-    race = {key: value for key, value in {**long_race.BASE, **rest}.items() if key in READ}
-    which = {"race": "long_race", "trained": trained, "layers": [*layers], "seed": 0}
-    return Run("far_heads", f"{trained}-{name}", {**race, **SOFTMAX, **SEEN, **which}, 740)
+    config = {**BASE, **rest, "trained": trained, "layers": [*layers]}
+    return Run("far_heads", f"{trained}-{name}", config, 740)
 
 
 def confine(
@@ -92,7 +106,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
     corpus = session.corpus(config["corpus"])
     tables: Tables = {}
     append(tables, "weights", {"sha256": sha256})
-    for name, measure in (("positions", long_race.loss_by_novel), ("again", passage_gains)):
+    for name, measure in (("positions", loss_by_novel), ("again", passage_gains)):
         for row in measure(model, corpus, config, session.device):
             append(tables, name, row)
         session.show(len(tables) - 1, 2, name)

@@ -26,15 +26,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import torch
-
-from lsa.gpt import GPT
-
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import INCREASING, Columns, append, table
-from .harness.learning.batches import VALIDATION_SPANS, held_out_tokens
-from .harness.learning.corpora import Corpus
-from .harness.learning.passages import AGAIN, losses, passage_gains
+from .harness.learning.passages import AGAIN, BY_NOVEL, loss_by_novel, passage_gains
 from .harness.learning.probes import WINDOW, continuations
 from .harness.learning.shapes import NANO
 from .harness.learning.sizes import MODEL, model_row
@@ -111,10 +105,7 @@ TABLES = {
     "positions": table(
         optional=TRAINED,
         **ASKED,
-        novel=("number", "which of the held-out novels, from 0"),
-        first=("tokens", "the first position in a window, counted from 1"),
-        last=("tokens", "the last position"),
-        loss=("nats/token", "mean loss at these positions"),
+        **BY_NOVEL,
     ),
     "again": replace(AGAIN, optional=TRAINED),
     "samples": table(
@@ -201,27 +192,6 @@ def thinned(train: Columns, every: int) -> Columns:
         thin["seconds"].append(round(sum(train["seconds"][i : i + every]), 4))
         thin["loss"].append(round(sum(losses) / len(losses), 5))
     return thin
-
-
-def loss_by_novel(
-    model: GPT, corpus: Corpus, config: dict[str, Any], device: torch.device
-) -> list[dict[str, Any]]:
-    """Mean loss of each held-out novel at positions 1, 2 to 3, 4 to 7, … of a window."""
-    context = config["context"]
-    inputs, targets = held_out_tokens(
-        corpus.splits["validation"], span=config["validation_span"], context=context,
-        spans=VALIDATION_SPANS,
-    )  # fmt: skip
-    found = losses(model, torch.cat((inputs, targets[:, -1:]), 1), device)
-    rows = []
-    for novel, own in enumerate(found.chunk(VALIDATION_SPANS)):
-        first = 1
-        while first <= context:
-            last = min(2 * first - 1, context)
-            mean = own[:, first - 1 : last].mean().item()
-            rows.append({"novel": novel, "first": first, "last": last, "loss": round(mean, 5)})
-            first = last + 1
-    return rows
 
 
 EXPERIMENT = Experiment(

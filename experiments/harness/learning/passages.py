@@ -1,4 +1,4 @@
-"""Loss of a model in training on a passage that occurred before in the same text."""
+"""Losses on held-out novels: by position, and on a passage that occurred before in the text."""
 
 from __future__ import annotations
 
@@ -22,6 +22,13 @@ AGAIN = table(
     loss=("nats/token", "of the passage when it comes again, without its first bytes"),
     gain=("nats/token", "the same with another passage before it, minus this loss"),
 )
+# Of `loss_by_novel`.
+BY_NOVEL: dict[str, Any] = {
+    "novel": ("number", "which of the held-out novels, from 0"),
+    "first": ("tokens", "the first position in a window, counted from 1"),
+    "last": ("tokens", "the last position"),
+    "loss": ("nats/token", "mean loss at these positions"),
+}
 
 
 @torch.no_grad()
@@ -64,4 +71,25 @@ def passage_gains(
                 "distance": distance, "place": place,
                 "loss": round(one.item(), 5), "gain": round(gain, 5),
             })  # fmt: skip
+    return rows
+
+
+def loss_by_novel(
+    model: GPT, corpus: Corpus, config: dict[str, Any], device: torch.device
+) -> list[dict[str, Any]]:
+    """Mean loss of each held-out novel at positions 1, 2 to 3, 4 to 7, … of a window."""
+    context = config["context"]
+    inputs, targets = held_out_tokens(
+        corpus.splits["validation"], span=config["validation_span"], context=context,
+        spans=VALIDATION_SPANS,
+    )  # fmt: skip
+    found = losses(model, torch.cat((inputs, targets[:, -1:]), 1), device)
+    rows = []
+    for novel, own in enumerate(found.chunk(VALIDATION_SPANS)):
+        first = 1
+        while first <= context:
+            last = min(2 * first - 1, context)
+            mean = own[:, first - 1 : last].mean().item()
+            rows.append({"novel": novel, "first": first, "last": last, "loss": round(mean, 5)})
+            first = last + 1
     return rows
