@@ -23,7 +23,7 @@ from tests.parallel.pool import server
 # An experiment that reads what another left is performed after it.
 GROUPS = [
     ["race", "long_context", "whole_novels", "written_words"],
-    ["long_race", "novel_states"],
+    ["long_race", "novel_states", "far_heads"],
 ]
 GROUPS += [
     [name]
