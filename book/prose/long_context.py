@@ -140,6 +140,14 @@ VERDICTS = {
         copying.gain("softmax", 64, copying.LEARNT).mean
         > 5 * copying.gain("softmax", 64, copying.LEARNT - 100).mean
     ),
+    "Softmax copies at half and at twice the rate, too": lambda: every(
+        copying.gain(f"cache-often-{rate}", 64).mean > 1 for rate in copying.OTHER_RATES.values()
+    ),
+    "Exponential features gain more the higher the rate": lambda: (
+        copying.gain("exp-often-rate0.001", 64).mean
+        < copying.by_seed("exp", 600)[1]
+        < copying.gain("exp-often-rate0.004", 64).mean
+    ),
     "Without the token shift softmax learns later": lambda: (
         copying.gain("unshifted", 64, copying.LEARNT).mean
         < 0.1 * copying.gain("softmax", 64, copying.LEARNT).mean

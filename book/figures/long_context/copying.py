@@ -47,6 +47,7 @@ LABELS = {"unshifted": "Softmax without shift", "exp": "Exponential features"}
 NOVELS, RARE = "cache-novels", "cache-planted"
 STATE_TWICE = "window-and-sum-often-rate0.004"
 SLOW = "delta-slow-longer"  # gates that begin slow
+OTHER_RATES = {"half": "rate0.001", "twice": "rate0.004"}
 SHOWN = ("softmax", "taylor-2", "exp", "linear", "gated-delta", "delta")  # at first
 NEAREST, BACK = 64, (64, 256, 1024, 4096)
 GLUED = ("unshifted", "taylor-4", "taylor-2", "exp", "linear", "window-state")
@@ -304,5 +305,10 @@ def numbers() -> dict[str, str]:
         copying_rare_updates=lambda: f"{config(RARE)['updates']:,}",
         copying_rare_softmax=lambda: each_seed(RARE),
         **functions,
+        **{
+            f"copying_{run}_{rate}": lambda name=f"{run}-often-{name}": each_seed(name)
+            for run in ("cache", "exp")
+            for rate, name in OTHER_RATES.items()
+        },
         **_longer(),
     )
