@@ -25,7 +25,7 @@ from lsa.gpt import GPTConfig
 from tests.experiments.command import CPU, gpu
 from tests.experiments.test_checking import one
 
-pytestmark = pytest.mark.usefixtures("forked")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("forked")]
 
 
 def test_what_a_lease_made_comes_home_in_one_archive(two, tmp_path, capsys):

@@ -10,6 +10,7 @@ from experiments.harness.learning.training import compile_blocks
 from lsa.gpt import GPT, gpt_config, next_token_loss
 
 
+@pytest.mark.slow
 # The compiler looks whether a block's input has a gradient, and mutes the warning but as an error.
 @pytest.mark.filterwarnings("ignore:The .grad attribute")
 @pytest.mark.parametrize("attention", ["softmax", "linear"])

@@ -123,6 +123,7 @@ def test_queries_and_keys_have_learned_features_of_their_own():
         torch.testing.assert_close(found, torch.cat((rows.softmax(-1), (-rows).softmax(-1)), -1))
 
 
+@pytest.mark.slow
 def test_compiled_for_any_length_its_sizes_are_sums():
     """With `min` and `max` of a length in a size, torch 2.13 compiles no backward pass."""
     layer, sizes = WindowStateAttention(8, 2, window=3, first=1), []

@@ -16,6 +16,8 @@ from lsa.parallel import WAYS, Ranks, attention_by_heads, linear_attention, ring
 from tests.examples import examples
 from tests.parallel import tasks
 
+pytestmark = pytest.mark.slow
+
 BOUND = {torch.float64: 1e-12, torch.float32: 1e-6}
 
 

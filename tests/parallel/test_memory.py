@@ -15,6 +15,8 @@ from lsa import GPT, GPTConfig
 from lsa.cost import training_memory
 from tests.parallel import tasks
 
+pytestmark = pytest.mark.slow
+
 H100 = 80 * 10**9
 
 

@@ -9,6 +9,8 @@ from lsa.layers.mamba import S6
 from lsa.parallel import WAYS
 from tests.parallel import tasks
 
+pytestmark = pytest.mark.slow
+
 CASES = {
     "linear": ("linear", {}),
     "linear-fades": ("linear", {"log_decay": [-0.3, 0.0]}),

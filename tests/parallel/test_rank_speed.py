@@ -9,6 +9,8 @@ from lsa.cost import key_exchange, state_exchange
 from tests.parallel import tasks
 from tests.parallel.pool import server
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def config(monkeypatch):

@@ -12,6 +12,8 @@ from experiments import loss_curves
 from tests.experiments.conftest import made_corpus as made_corpus
 from tests.parallel import training_tasks as tasks
 
+pytestmark = pytest.mark.slow
+
 BOUND = {torch.float64: 1e-9, torch.float32: 1e-4}
 
 

@@ -79,6 +79,7 @@ def test_a_machine_gives_the_logits_of_the_model(script, kind, options, heads, l
     assert 2 * found["products"] == cost.flops
 
 
+@pytest.mark.slow
 def test_a_machine_goes_on_from_a_stored_state(script):
     """After a thousand letters or a million: what lsa says of the same state and text."""
     model, text = writers.model("linear").double(), b"and so"

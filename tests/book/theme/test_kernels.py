@@ -47,7 +47,10 @@ with open(sys.argv[1], "a+") as starts:
 if count > int(sys.argv.pop(2)):
     runpy.run_module("ipykernel_launcher", run_name="__main__")
 """
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has TCP alone")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform == "win32", reason="Windows has TCP alone"),
+]
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
 """Numbers of the README are those of the stored results."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,7 @@ def readme() -> str:
     return " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
 
 
+@cache
 def numbers() -> dict[str, str]:
     return speedup.numbers() | price.numbers() | race_numbers.numbers() | long_race.numbers()
 
