@@ -94,9 +94,9 @@ VERDICTS: dict[str, Holds] = {
         state_size.end(by_state(recipe)[-1]) > min(map(state_size.end, by_state(recipe)))
         for recipe in state_size.RECIPES
     ),
-    "With all the text softmax learns to copy; linear attention does not": also(
+    "With all the text softmax begins to copy; linear attention does not": also(
         training.VERDICTS,
-        "softmax learns to copy, and its loss falls below that of linear attention",
+        "softmax begins to copy, and it ends lower than linear attention",
         "Linear attention does not copy after {glue:text}`long_all_read`",
     ),
     "Larger models end lower with either attention": lambda: every(

@@ -49,7 +49,7 @@ VERDICTS = {
         and max(map(claims.worse_share, claims.CONTEXTS)) > 0.05
     ),
     "at 4,096 softmax had left the plateau first": lambda: softmax_left_first(4096),
-    "| not worse in the race; worse once softmax has learned to copy |": lambda: (
+    "| not worse in the race; worse once softmax has begun to copy |": lambda: (
         over_seeds(LINEAR_BEHIND).mean < 0 and is_below(long_race.last_lead(whole=True))
     ),
     "holds at 4,096 after an hour, where softmax had just left the plateau; level at 2,048; "

@@ -1,4 +1,4 @@
-"""Heads of a trained model that see less: the same weights, and what a run stores."""
+"""Heads of a trained model that see less, with the same weights."""
 
 import pytest
 import torch

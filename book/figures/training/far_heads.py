@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..lib.format import in_words
 from ..lib.pairs import Pairs, compare
-from ..lib.records import Record, have, need, rows
+from ..lib.records import Record, learned, need, rows
 from ..lib.tables import Missing, Table
 from .long_race import EVERYWHERE, PARTS, of_novels
 
@@ -15,7 +15,7 @@ COPIES, CONTROL = "softmax-all-seed0", "softmax-seed0"
 
 def runs(trained: str = COPIES) -> dict[tuple[int, ...], Record]:
     """The runs of a model, by the layers whose heads are confined."""
-    found = (run for run in have(EXPERIMENT) if run["config"]["trained"] == trained)
+    found = (run for run in learned(EXPERIMENT) if run["config"]["trained"] == trained)
     return {tuple(run["config"]["layers"]): run for run in found}
 
 

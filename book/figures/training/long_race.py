@@ -9,7 +9,7 @@ from statistics import fmean
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.axes import MINUTES
-from ..lib.format import in_words, listed, times_between
+from ..lib.format import in_words, listed, percent, times_between
 from ..lib.pairs import Pairs, compare
 from ..lib.records import Record, Row, learned, need, provenance, row, rows
 from ..lib.tables import Missing, Table
@@ -29,7 +29,7 @@ DISTANCES = (64, 128, 256, 512, 896)
 READ = (122, 610, 2440, 4880)  # updates after which texts are shown
 EARLY, MIDDLE = 305, 2440  # updates after which the lead of the chapter's sentences is taken
 AT_50_MB = 9  # the mark of `far_saves` at which the rate of runs on all text is still constant
-BEFORE, AFTER = 7320, 9760  # updates between which softmax learns to copy, if it reads all text
+BEFORE, AFTER = 7320, 9760  # updates between which softmax begins to copy, if it reads all text
 EVERYWHERE = (1, 1024)  # positions in a window
 PARTS = ((1, 127), (128, 255), (256, 511), (512, 1024))  # of a window, from its first byte
 LETTERS = 64  # of such a text, at most
@@ -82,13 +82,9 @@ def losses(run: Record) -> dict[int, float]:
 
 def gains(run: Record, distance: int) -> dict[int, tuple[float, float]]:
     """By updates: the mean gain on a passage that comes again, and half of its 95% interval."""
-    table = run["tables"]["again"]
     places: dict[int, list[float]] = defaultdict(list)
-    for update, far, gain in zip(
-        *(table[name] for name in ("update", "distance", "gain")), strict=True
-    ):
-        if far == distance:
-            places[update].append(gain)
+    for one in rows(run, "again", distance=distance):
+        places[one["update"]].append(one["gain"])
     pairs = {update: compare(each) for update, each in places.items()}
     return {update: (one.mean, one.half or 0) for update, one in pairs.items()}
 
@@ -171,7 +167,7 @@ def _amounts(texts: dict[str, dict[str, Record]]) -> dict[str, str]:
 
 def _caption(run: Record) -> str:
     return (
-        "**With all the text softmax learns to copy; linear attention does not.** "
+        "**With all the text softmax begins to copy; linear attention does not.** "
         f"Models of {run['config']['size']} parameters, one seed. *Gain*: how much lower the loss "
         "of a passage is when it comes again; bars: 95% intervals over "
         f"{run['config']['places']} places. *All*: every training novel once. "
@@ -266,10 +262,12 @@ def behind(ahead: Pairs) -> str:
     return ahead._replace(mean=-ahead.mean).signed()
 
 
-def window_behind() -> Pairs:
-    """By how much the window's loss ends above that of softmax, novel by novel."""
-    own, other = (by_novel(of(model)) for model in ("window", "softmax"))
-    return compare([a - b for a, b in zip(own[max(own)], other[max(other)], strict=True)])
+def share_off(model: str, distance: int = 64) -> float:
+    """The share that a copy takes off a passage's loss, after all text. Raises NotMeasuredError."""
+    run = of(model, whole=True)
+    found = rows(run, "again", update=max(losses(run)), distance=distance)
+    gained, cost = (fmean(one[name] for one in found) for name in ("gain", "loss"))
+    return gained / (gained + cost)
 
 
 def last_gains(model: str, distance: int, seed: int = 0, *, whole: bool = False) -> list[float]:
@@ -317,7 +315,6 @@ def numbers() -> dict[str, str]:
         long_early_read=lambda: f"{megabytes(of('linear'), EARLY):.1f} MB",
         long_lead_early=lambda: each_seed(lambda seed: lead(EARLY, seed).signed(), *PAIR),
         long_lead_middle=lambda: each_seed(lambda seed: lead(MIDDLE, seed).signed(), *PAIR),
-        long_window_behind=lambda: window_behind().spread(),
         **{
             f"long_{model}": lambda model=model: each_seed(
                 lambda seed: f"{loss(model, seed):.3f}", model
@@ -342,6 +339,7 @@ def numbers() -> dict[str, str]:
             for model in PAIR
         },
         long_all_behind=lambda: last_lead(whole=True).spread(),
+        long_all_share=lambda: percent(share_off("softmax")),
         long_all_far=lambda: far_saves(whole=True)[-1].spread(),
         long_all_more=lambda: more_with_all("linear", 64).spread(),
         long_all_far_constant=lambda: far_saves(whole=True)[AT_50_MB].spread(),

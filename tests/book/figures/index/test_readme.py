@@ -25,8 +25,8 @@ RACE = (
 )
 MORE = (
     "a larger model reads every training novel once, {long_all_read}. Between {long_before_read} "
-    "and {long_after_read} softmax learns to copy passages, and ends {long_all_behind} nats lower "
-    "than linear attention, which does not learn it (one seed)."
+    "and {long_after_read} softmax begins to copy passages, and ends {long_all_behind} nats lower "
+    "than linear attention, which does not (one seed)."
 )
 
 
