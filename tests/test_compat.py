@@ -53,6 +53,7 @@ def test_torch_takes_many_gradients_at_once(mode, decay, dtype):
         torch.testing.assert_close(take(f, q, vectorize=True), take(f, q))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
 def test_a_backward_pass_compiles_whole():
     """As `torch._dynamo.config.compiled_autograd` does, here behind an eager forward pass."""
@@ -63,6 +64,7 @@ def test_a_backward_pass_compiles_whole():
     torch.testing.assert_close(q.grad, wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", lsa.attention.api.MODES)
 def test_one_graph_serves_all_shapes(mode):
     def call(q, k, v, S, z, g):

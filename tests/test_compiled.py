@@ -193,6 +193,7 @@ def test_a_negated_view_is_read_with_its_sign(body, needs):
     assert views[0].is_neg() and torch.equal(*outputs)
 
 
+@pytest.mark.slow
 def test_it_follows_torchs_rules_for_operators(body):
     if body == "torch":
         pytest.skip("its operator is tested with all else that it does")

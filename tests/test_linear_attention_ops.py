@@ -216,6 +216,7 @@ def test_what_is_no_number_reaches_what_the_docstring_says(mode, normalize):
         assert lost.tolist() == list(range(first, 7 if where == "q" else 12)), where
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_compiles_whole(mode):
     q, k, v, do = draw(1, 70, 2, 8, 8, torch.float32)

@@ -30,6 +30,7 @@ def test_shapes_are_those_of_a_model_with_values(attention):
     assert {name: one.shape for name, one in model.state_dict().items()} == wanted
 
 
+@pytest.mark.slow
 def test_counting_does_not_import_torchs_compiler():
     code = [sys.executable, "-c", COUNTED]
     assert subprocess.run(code, capture_output=True, text=True, check=True).stdout == "False\n"

@@ -79,6 +79,7 @@ def test_heads_of_two_rankings_look_back_in_turn(folder):
         assert torch.equal(load_llama(out)(tokens), load_llama(folder, attention=wanted)(tokens))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", convert.WAYS)
 def test_an_interrupted_conversion_goes_on_to_the_same_end(way, folder, monkeypatch):
     more = ("--heads", way, "--tokens", "500")

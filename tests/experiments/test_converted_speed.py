@@ -29,6 +29,7 @@ def tick(model, position):
     return flops, state_bytes(state)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", NO_FULL_HEADS)
 def test_a_token_costs_the_same_at_32768_as_at_32(way):
     """Of a tenth of SmolLM2-135M."""
@@ -39,6 +40,7 @@ def test_a_token_costs_the_same_at_32768_as_at_32(way):
     assert few <= many <= 1.1 * few
 
 
+@pytest.mark.slow
 def test_a_cache_grows_with_the_text():
     model = model_of("softmax", **TENTH)
     (few, small), (many, large) = (tick(model, position) for position in (32, 32768))

@@ -61,6 +61,7 @@ def test_a_passage_comes_again_and_again(seed, passage, room):
     assert (planted == piece).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["delta", "window and sum"])
 def test_a_run_keeps_what_it_was_asked(model, made_corpus, tmp_path):
     (one,) = performed(tmp_path, "copying_curriculum", f"model={model}")

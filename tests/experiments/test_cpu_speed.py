@@ -1,10 +1,13 @@
 """CPU speed: every body takes its turn, and what ran before runs again."""
 
+import pytest
 import torch
 
 from experiments import cpu_speed
 from lsa.attention import compiled
 from tests.experiments.command import ORIGIN, bare_session, go_on
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_run_times_every_body_and_leaves_what_was_chosen():

@@ -96,6 +96,7 @@ def test_a_student_like_its_teacher_has_nothing_to_learn():
     assert teach(one.model, tokens, predictions(given, tokens)) == pytest.approx(0, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_features_are_fitted_to_the_teachers_heads():
     given = teacher().model
     learner, control = student({"all": STATE, "0.1": {"kind": "softmax"}}), student(ARMS["window"])
@@ -141,6 +142,7 @@ def test_a_run_measures_before_it_teaches_and_at_its_end(folder):
     assert not Path(folder).exists()  # a run that was not stopped leaves nothing behind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pieces", [1, 4, 8])
 def test_a_stopped_run_goes_on_to_the_same_end(folder, pieces):
     whole, students, _ = run(folder / "whole")
@@ -157,6 +159,7 @@ def test_a_stopped_run_goes_on_to_the_same_end(folder, pieces):
             assert torch.equal(p, students.students[name].learned[key])
 
 
+@pytest.mark.slow
 def test_a_longer_run_goes_on_from_the_end_of_a_shorter_one(folder):
     run(folder, name="short", tokens=800, keeps_end=True)
     longer, one, session = run(folder, name="long", goes_on="short")

@@ -17,11 +17,13 @@ def model(attention="linear", **options):
     return nano(attention, options, n_layer=2, n_head=2, d_model=16)
 
 
+@pytest.mark.slow
 def test_every_model_is_timed_in_turn(made_corpus, tmp_path):
     (one,) = performed(tmp_path, "race", "model=all")
     assert one["tables"]["speed"]["model"] == list(race.MODELS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attention", ["linear", "conv", "none"])
 def test_a_run_keeps_its_curve_its_film_and_its_losses_by_position(
     attention, made_corpus, tmp_path

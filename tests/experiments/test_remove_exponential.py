@@ -64,6 +64,7 @@ def test_a_model_that_looks_back_gains(made_corpus):
     assert scores(Copier(PASSAGE + 500), text)["gain"] < 0.5
 
 
+@pytest.mark.slow
 def test_slopes_add_up_to_what_confining_all_heads_costs(made_corpus, monkeypatch):
     """The path from softmax to windows, in many steps: its integral is the difference."""
     steps = 100

@@ -28,6 +28,7 @@ def test_a_run_differs_in_what_it_names_and_nothing_else():
             assert sum(slope < 0 for slope in fades) == (near if wanted else 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("only", "heads"), [("weights=elu + 1", 2), ("weights=Taylor 2", 8), ("weights=none", 0)]
 )

@@ -259,6 +259,7 @@ def disturbed(layer):
     return layer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LONG)
 def test_a_hundred_thousand_steps_stay_stable(name):
     build, allowed = LONG[name]

@@ -7,6 +7,7 @@ from lsa import GPT, GPTConfig, sample
 from tests.parallel import tasks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attention", ["linear", "softmax"])
 def test_a_sharded_model_is_gathered_before_it_is_sampled(pool, tmp_path, attention):
     load_file = pytest.importorskip("safetensors.torch").load_file

@@ -38,7 +38,6 @@ BY_FORMULA = {
     "taylor_sums.figure",
 }  # fmt: skip
 GPU = {"kind": "cuda", "name": "Imagined", "count": 1, "memory_bytes": 2**37}
-LOADED = record.load()
 
 
 def everything():
@@ -97,10 +96,15 @@ def stored_now(monkeypatch):
     return put
 
 
+@pytest.fixture
+def loaded():
+    return record.load()
+
+
 @pytest.mark.parametrize("others", OTHERS)
-def test_every_figure_and_number_copes(others, stored_now):
+def test_every_figure_and_number_copes(others, loaded, stored_now):
     """And leaves the records as they are, which `record.load` hands to all."""
-    runs = [made for run in LOADED for made in OTHERS[others](run)]
+    runs = [made for run in loaded for made in OTHERS[others](run)]
     stored_now(runs)
     before = pickle.dumps(runs)
     for name, make in everything():
@@ -132,9 +136,9 @@ def test_what_is_not_stored_says_how_to_measure_it(store, monkeypatch):
             assert command in asked, name
 
 
-def test_words_of_the_first_page_keep_the_runs_they_were_written_for(stored_now):
-    stored_now(LOADED)
+def test_words_of_the_first_page_keep_the_runs_they_were_written_for(loaded, stored_now):
+    stored_now(loaded)
     before = loss_curves.numbers()
-    again = [on_gpu(run) for run in LOADED if run["config"].get("context") == 4096]
-    stored_now(LOADED + again)
+    again = [on_gpu(run) for run in loaded if run["config"].get("context") == 4096]
+    stored_now(loaded + again)
     assert loss_curves.numbers() == before

@@ -44,6 +44,7 @@ def test_a_font_keeps_the_characters_of_the_formulas_and_loses_others(site):
     assert sizes[1] < sizes[0] / 2
 
 
+@pytest.mark.slow
 def test_the_same_pages_have_the_same_fonts(site):
     (site / "a.html").write_text(f"<p>{formulas.render('x', {})}</p>")
     target = site / formulas.PUBLISHED / "fonts"

@@ -34,9 +34,9 @@ def also(monkeypatch, more):
 
 
 def modules():
-    """The figures' modules, but for one that needs a setting which others must not have."""
+    """The figures' modules, but for one with a setting of its own and one that reads every run."""
     for module in pkgutil.walk_packages(book.figures.__path__, "book.figures."):
-        if not module.name.endswith(".interpreted"):
+        if not module.name.endswith((".interpreted", ".preloaded")):
             yield importlib.import_module(module.name)
 
 
@@ -184,6 +184,7 @@ def stopped_beside_all():
     return [stopped(one) for one in LOAD()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("figure", figures())
 def test_every_figure_is_drawn_with_a_stopped_run_of_everything_beside(figure, monkeypatch):
     also(monkeypatch, stopped_beside_all())
@@ -210,6 +211,7 @@ def test_a_resumed_run_names_all_its_commits():
     assert (found.date, found.href) == (origin["started"][:10], f"../{one['path']}")
 
 
+@pytest.mark.slow
 def test_no_device_writes_markdown(monkeypatch):
     """Its name stands in sentences too, where `say` refuses what a page would show as signs."""
     odd = [on(one, name="A `fast` *CPU*") for one in LOAD()]

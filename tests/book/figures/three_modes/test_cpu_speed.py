@@ -11,6 +11,9 @@ from experiments.harness.core.plan import Session
 from tests.book.figures.made_up import made
 
 
+pytestmark = pytest.mark.slow  # it times a run
+
+
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     """A small run of the plan, and what it measured."""
