@@ -10,7 +10,6 @@ from experiments import cpu_speed as experiment
 from experiments.harness.core.plan import Session
 from tests.book.figures.made_up import made
 
-
 pytestmark = pytest.mark.slow  # it times a run
 
 
