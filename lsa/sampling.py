@@ -39,7 +39,8 @@ def sample(
 ) -> Iterator[Tensor]:
     """Read the prompt, then yield one token [B] a tick, each drawn from the machine's logits.
 
-    machine: tokens [B] to logits [B, vocab_size].
+    machine: tokens [B] to logits [B, vocab_size]. To go on from a state that `machine.prefill`
+        returned, pass `dataclasses.replace(machine, initial_state=state)`.
     prompt: integer tokens [B, T], T at least 1.
     max_tokens: how many to yield; fewer if the machine's max_length comes first.
     temperature: divides the logits. At 0 the most likely token is taken, and at a temperature so

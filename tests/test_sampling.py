@@ -1,5 +1,7 @@
 """Sampling, written once over machines, draws what the logits say, repeatably."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given
@@ -22,6 +24,18 @@ def test_a_stream_is_what_the_whole_model_says():
         tokens = torch.stack(list(sample(model.machine(), prompt, max_tokens=9, temperature=0)), 1)
         text = torch.cat((prompt, tokens), 1)
         assert torch.equal(model(text)[:, 4:-1].argmax(-1), tokens)
+
+
+@pytest.mark.parametrize("attention", ["softmax", "linear", "window"])
+def test_what_was_read_need_not_be_read_again(attention):
+    m, text = machine(attention), torch.randint(23, (2, 9))
+    state, _ = m.prefill(m.initial_state, text[:, :6])
+    read = replace(m, initial_state=state)
+    both = (
+        torch.stack([*sample(which, prompt, max_tokens=9, seed=0)])
+        for which, prompt in ((m, text), (read, text[:, 6:]))
+    )
+    assert torch.equal(*both)
 
 
 def test_a_seed_repeats_and_another_does_not():
