@@ -1,9 +1,9 @@
 """Time one layer's attention, forward and backward, of a sequence that several processes share.
 
 Each process computes with one thread, so more processes use more processors if there are enough.
-Linear attention passes on states, softmax passes keys and values around a ring; both in plain
-torch, from `lsa.parallel`. Processes start each call together, and it ends with the last of them.
-Bytes are counted where torch hands them to the network.
+Linear attention passes on states, and runs as in the package. Softmax passes keys and values around
+a ring, in plain torch. Both are of `lsa.parallel`. Processes start each call together, and it ends
+with the last of them. Bytes are counted where torch hands them to the network.
 
 The run named `memory` asks why one process takes longer than its share of a long text. The process
 runs alone, once unchanged and once keeping the memory that calls free. Its times are processor

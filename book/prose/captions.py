@@ -142,7 +142,7 @@ VERDICTS: dict[str, Holds] = {
         trained_model.VERDICTS,
         "With 24 nearly all of it stays, and without eight of them most is gone",
     ),
-    "Fitted weights carry recall; low Taylor sums, random and trained features do not": also(
+    "Fitted weights recall; low Taylor sums, random and briefly trained features do not": also(
         trained_model.VERDICTS,
         "Weights of half the full rank, fitted to the text, carry most of this recall",
         "Low Taylor sums and random features carry almost none",

@@ -44,9 +44,6 @@ VERDICTS = {
         for softmax in [block_speed.point(scale, "softmax", 256)]
         for chunked in [block_speed.point(scale, "chunked", 256)]
     ),
-    "ends {glue:text}`near_lead_16384` nats a byte below linear attention": lambda: (
-        is_above(near_lead(16384)) and race.end(NEAR, 16384) < race.end("softmax", 16384) - 0.005
-    ),
     "nats below all attentions of the race, at every context": lambda: (
         min(convolution_leads()) > 0.03
         and every(len(race.ends(CONVOLUTION, n)) == 3 for n in race.CONTEXTS)
@@ -57,9 +54,7 @@ VERDICTS = {
     "From linear attention we see no difference": lambda: is_undecided(
         over_seeds(("window", "linear"))
     ),
-    "The mean over four contexts, {glue:text}`near_lead`, does not separate them": lambda: (
-        is_undecided(near_lead())
-    ),
+    "three seeds do not separate them": lambda: is_undecided(near_lead()),
     "With 24 of its {glue:text}`price_all` heads looking back it still does": lambda: (
         missing(first_alone(SOME)).mean < 0.1
     ),
@@ -91,7 +86,7 @@ VERDICTS = {
         0 < measured(everywhere(), "cut").mean < 0.3
     ),
     "as with all ({glue:text}`price_all_gain`)": lambda: abs(missing(first_alone(SOME)).mean) < 0.1,
-    "others are needed too: these alone bring back {glue:text}`price_far_way`": lambda: (
+    "others are needed too: the same {glue:text}`price_heads` alone bring back": lambda: (
         distances.way("but", SOME, distances.FAR) < 0.3
         and distances.way("but", SOME, distances.FAR, distances.AT_FAR) > 0.5
     ),

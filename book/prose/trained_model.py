@@ -141,12 +141,12 @@ VERDICTS = {
         -distances.far_recall("but-far").mean > 0.5 * recall(softmax_of(distances.both())).mean
         and abs(distances.takes("but-far", HERE).mean) < 0.05
     ),
-    "After 4,096 it adds {glue:text}`near_adds_4096` to the recall": lambda: (
+    "After 4,096 confining it raises the recall by {glue:text}`near_adds_4096`": lambda: (
         ranking()[0].name == "18.6"
         and distances.takes("but-here", HERE).mean > 0.5
         and is_above(distances.far_recall("but-here"))
     ),
-    "and head 7.7 {glue:text}`second_adds_4096`": lambda: (
+    "and confining head 7.7 by {glue:text}`second_adds_4096`": lambda: (
         ranking()[1].name == ranking(distance=FAR)[-1].name == "7.7"
         and recalls_more(distances.last())
     ),
@@ -195,7 +195,7 @@ VERDICTS = {
     "A diagonal proves nothing alone": lambda: (
         look_inside.copied(17, 4, 1) > 0.3 and look_inside.head(17, 4).brings.mean < 0.01
     ),
-    "Ranked by either half of the texts alone": lambda: (
+    "The two halves of these texts share": lambda: (
         halves_share(FEW) >= FEW - 1 and halves_share(SOME) > SOME / 2
     ),
     "The gain is higher with states": lambda: every(
@@ -205,13 +205,13 @@ VERDICTS = {
     "Prose loses little": lambda: every(
         whole_model.rise(arm, whole_model.marks()[-1]).mean < 0.1 for arm in ("state", "window")
     ),
-    "With 4,096 tokens between, the loss is higher with states, and with 1,024 lower": lambda: (
+    "nats and raise the loss; with 1,024 they lower the loss": lambda: (
         is_below(far_adds("gain", 4096))
         and is_above(far_adds("loss", 4096))
         and is_above(far_adds("gain", 1024))
         and is_below(far_adds("loss", 1024))
     ),
-    "The gain with states rose by": lambda: is_above(whole_model.changed("state")),
+    "the gain with states rose by": lambda: is_above(whole_model.changed("state")),
     "over a hundred times as many": lambda: whole_model.marks()[-1] < 40e6 / 100,
     "a state brings back almost none of the gain": lambda: few_states.way() < 0.03,
     "States in the first 24 heads add more": lambda: (
@@ -237,8 +237,8 @@ VERDICTS = {
         )
         < 0.05
     ),
-    "After 7,936 tokens the teacher gains nothing either": lambda: (
-        few_states.teacher(7936).mean < 0.1
+    "After 7,936 tokens the teacher's gain is below zero, too": lambda: (
+        few_states.teacher(7936).mean < 0
     ),
     "More learned features add no more": lambda: every(
         few_states.arm_brings(arm, "gain").mean

@@ -70,8 +70,8 @@ VERDICTS = {
             for row in launches(have("kernel_build"))
         )
     ),
-    "of attention mode on Hopper the compiler inserted a wait or a start": lambda: every(
-        row["mode"] == "attention" and run["config"]["arch"] == 90
+    "of attention mode on Hopper, all normalised, the compiler inserted a wait": lambda: every(
+        row["mode"] == "attention" and run["config"]["arch"] == 90 and row["normalized"] == "yes"
         for run in have("kernel_build")
         for row in launches([run])
         if kernel_build.INSERTED & kernel_build.codes(row)

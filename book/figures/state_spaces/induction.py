@@ -106,10 +106,24 @@ def least() -> float:
     return min(need(shares, f"{EXPERIMENT}: no {TASK}"))
 
 
+def drawn() -> list[Record]:
+    """The runs of all layers at their best rates. Raises NotMeasuredError."""
+    return need([run for name in others() for run in by_layer()[name]], f"{EXPERIMENT}: none")
+
+
+def updates(run: Record) -> int:
+    """After how many updates its training ended."""
+    return run["tables"]["end"]["updates"][0]
+
+
 def most_updates() -> int:
     """Updates of the longest run of a layer at its best rate. Raises NotMeasuredError."""
-    runs = [run for name in others() for run in by_layer()[name]]
-    return max(run["tables"]["end"]["updates"][0] for run in need(runs, f"{EXPERIMENT}: none"))
+    return max(map(updates, drawn()))
+
+
+def early() -> int:
+    """Runs that ended before a text had only one question. Raises NotMeasuredError."""
+    return sum(updates(run) <= run["config"]["join"][-1] for run in drawn())
 
 
 def numbers() -> dict[str, str]:
@@ -117,6 +131,7 @@ def numbers() -> dict[str, str]:
     return in_words(
         induction_least=lambda: f"{100 * least():.1f}%",
         induction_updates=lambda: f"{most_updates()}",
+        induction_early=lambda: f"{early()} of {len(drawn())}",
         induction_softmax=lambda: percent(min(at_any_rate("softmax"))),
         induction_delta_low=lambda: percent(min(at_any_rate("delta"))),
         induction_delta_high=lambda: percent(max(at_any_rate("delta"))),

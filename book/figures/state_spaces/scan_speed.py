@@ -105,7 +105,7 @@ def _caption(records: list[Record]) -> str:
     told = in_words(tree=lambda: _range("tree", "steps"))["tree"]
     return (
         "**In plain PyTorch a scan as a tree is no faster than one in order.** Forward and "
-        f"backward, its medians are {told} as long; the quartiles overlap. "
+        f"backward, its medians are {told} as long. "
         f"{config['batch']} sequence, {config['channels']} "
         f"channels of {config['state']} numbers, {config['dtype']}. The limit is the time of "
         "reading inputs and writing results once, at the speed of a copy in the same run."

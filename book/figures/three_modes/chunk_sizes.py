@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from lsa.attention.compiled import CHUNK_SIZE
 from lsa.cost import PEAKS, best_chunk_size
 
 from ...explorable.figure import Axis, Explorable, Filter, Series
-from ..index.mode_speed import cost, limits
+from ..index.mode_speed import cost, limits, seconds
 from ..lib.axes import PASSES, TIME
-from ..lib.format import in_words, listed, percent
+from ..lib.format import in_words, listed, percent, times
 from ..lib.records import NotMeasuredError, Record, device_name, have, need, provenance, row, rows
 from ..lib.tables import Marked, Missing, Table
 
@@ -108,10 +109,16 @@ def numbers() -> dict[str, str]:
             raise NotMeasuredError("mode_speed: no chunk sizes, or no limits")
         return listed(f"{size}" for size in sorted(chunks))
 
+    def elsewhere(length: int, direction: str) -> float:
+        """Time of the same chunks in turns with the other modes, over that in turns with others."""
+        own = row(run(), "chunks", length=length, chunk_size=CHUNK_SIZE, **{"pass": direction})
+        return seconds(run(), "chunked", length, direction) / own["seconds"]
+
     cases = [(length, of) for length in LENGTHS for of in PASSES]
     return in_words(
         chunk_level=lambda: sizes(set.intersection(*(level(run(), *case) for case in cases))),
         chunk_bills=lambda: sizes({best(run(), *case)[1] for case in cases}),
+        chunk_elsewhere=lambda: times(max(elsewhere(*case) for case in cases)),
         chunk_bills_behind=lambda: percent(max(behind(run(), *case) for case in cases)),
     )
 

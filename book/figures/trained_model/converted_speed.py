@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..lib.format import in_words, size, times, times_between
-from ..lib.records import NotMeasuredError, Row, have, of_config, row
+from ..lib.records import NotMeasuredError, Row, have, need, of_config, row, rows
 from ..lib.tables import Missing, Table
 
 EXPERIMENT = "converted_speed"
@@ -15,6 +15,7 @@ WAYS = {
     "window and state": "none, with states",
 }
 POSITIONS = (32, 8192, 65536)
+FULL = 68  # tokens that a confined head sees
 
 
 def tick(way: str, position: int = POSITIONS[-1]) -> Row:
@@ -39,8 +40,9 @@ def table() -> Table | Missing:
 
 
 def _apart(way: str) -> float:
-    """The longest tick of one way over its shortest, of all positions. Raises NotMeasuredError."""
-    seconds = [tick(way, position)["seconds"] for position in POSITIONS]
+    """The longest tick of a way over its shortest, once the window is full. NotMeasuredError."""
+    ticks = rows(of_config(have(EXPERIMENT)), way=way)
+    seconds = need([one["seconds"] for one in ticks if one["position"] > FULL], EXPERIMENT)
     return max(seconds) / min(seconds)
 
 

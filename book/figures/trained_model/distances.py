@@ -110,7 +110,7 @@ def figure(id: str = "heads-by-distance") -> Explorable | Missing:
         id=id,
         caption=(
             "**Farther back, recall needs other heads.** Gain against the number of tokens between "
-            "both comings, for the heads that look back. Bars: 95% intervals over the texts."
+            "the two copies, for the heads that look back. Bars: 95% intervals over the texts."
         ),
         alt=(
             "Gain against distance. The heads ranked at 256 tokens keep the gain up to 1,024 and "

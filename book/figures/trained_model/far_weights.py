@@ -8,6 +8,7 @@ from ..lib.records import NotMeasuredError, Record, learned, need, provenance, r
 from ..lib.tables import Missing
 from . import few_states
 from .measured import HERE, Mean, columns_of, mean_of, measured
+from .measured import recall as recall_of
 from .remove_exponential import SOME, everywhere, first_alone
 
 EXPERIMENT = "far_weights"
@@ -92,10 +93,11 @@ def figure(id: str = "far-weights") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**Fitted weights carry recall; low Taylor sums, random and trained features do not.** "
-            f"Gain after {HERE} tokens when only {SOME} heads look back, against the features of a "
-            "state that can give their weights on far tokens. Except in *Trained*, only the "
-            "returning passage's weights change. *Best*: by the squared error in each text. "
+            "**Fitted weights recall; low Taylor sums, random and briefly trained features do "
+            f"not.** Gain after {HERE} tokens when only {SOME} heads look back, against the "
+            "features of a state that can give their weights on far tokens. Except in *Trained*, "
+            "only the returning passage's weights change. *Best*: by the squared error in each "
+            "text. "
             "Taylor, random: with the sum of softmax. *Trained*: the student above, one seed. "
             "Bars: 95%."
         ),
@@ -129,6 +131,9 @@ def numbers() -> dict[str, str]:
     }
     return in_words(
         far_lost=lambda: f"{lost():.2f}",
+        taylor_8_recall=lambda: percent(
+            recall("taylor-8-passage").mean / recall_of(first_alone(SOME)).mean
+        ),
         monomials_4=lambda: f"{features('polynomial-4'):,}",
         **shares,
     )

@@ -6,7 +6,7 @@ from ...explorable.figure import Axis, Explorable, Series, Toggle
 from ..lib.format import counted, in_words, percent
 from ..lib.records import NotMeasuredError, Record, learned, need, provenance, rows
 from ..lib.tables import Missing, Table
-from .measured import HERE, Mean, columns_of, mean_of, measured, run_of, signed
+from .measured import FAR, HERE, Mean, columns_of, mean_of, measured, run_of, signed
 from .remove_exponential import SHARE
 
 EXPERIMENT = "linearise"
@@ -79,13 +79,24 @@ def way(tokens: int) -> float:
     return brings(tokens, "gain").mean / (teacher - after("window", tokens, "gain").mean)
 
 
-def changed(arm: str) -> Mean:
-    """Change of an arm's gain over the last third, text by text. Raises NotMeasuredError."""
+def late(arm: str) -> dict[str, float]:
+    """Change of an arm's gain over the last third, by text. Raises NotMeasuredError."""
     all_marks = marks()
     third = [mark for mark in all_marks if 3 * mark == 2 * all_marks[-1]]
     need(third, f"{EXPERIMENT}: no mark at two thirds of {all_marks[-1]} tokens")
     before, now = (by_text(arm, tokens, "gain") for tokens in (third[0], all_marks[-1]))
-    return mean_of([now[text] - before[text] for text in now])
+    return {text: now[text] - before[text] for text in now}
+
+
+def changed(arm: str) -> Mean:
+    """The same: its mean over the texts. Raises NotMeasuredError."""
+    return mean_of([*late(arm).values()])
+
+
+def added_late() -> Mean:
+    """Change of what states add to the gain over the last third. Raises NotMeasuredError."""
+    state, window = (late(arm) for arm in ("state", "window"))
+    return mean_of([state[text] - window[text] for text in state])
 
 
 def memory_in_tokens() -> int:
@@ -173,7 +184,9 @@ def numbers() -> dict[str, str]:
         taught_adds=lambda: brings(marks()[-1], "gain"),
         taught_adds_first=lambda: brings(0, "gain"),
         taught_way=lambda: percent(way(marks()[-1])),
+        taught_far=lambda: brings(marks()[-1], "gain", distance=FAR),
         taught_last_third=lambda: changed("state"),
+        taught_adds_third=added_late,
         taught_memory=lambda: counted(memory_in_tokens()),
         taught_more_right=lambda: points(brings(marks()[-1], "right")),
         taught_teacher_right=lambda: percent(measured(run_of("none"), "right").mean),
