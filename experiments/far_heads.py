@@ -61,7 +61,7 @@ TABLES = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """All layers and none; then one layer after another."""
+    """All layers and none; then one layer after another, in models that read all text."""
     if smoke:
         return [_run("softmax-seed0", "all", range(2), SMOKE)]
     sets = {"none": range(0), "all": range(LAYERS)}
@@ -71,7 +71,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         for trained, cases in {
             "softmax-all-seed0": sets | single,
             "softmax-seed0": sets,
-            "softmax-all-seed1": sets,
+            "softmax-all-seed1": sets | single,
         }.items()
         for name, layers in cases.items()
     ]

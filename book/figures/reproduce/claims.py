@@ -21,7 +21,7 @@ from ..trained_model.remove_exponential import (
     first_alone,
     kept_recall,
 )
-from ..training import long_race, loss_curves, scaling, state_tables
+from ..training import long_race_numbers, loss_curves, scaling, state_tables
 from ..training.state_size import Arm, behind
 
 CONTEXTS = (256, 2048, 4096)  # of the older runs, in which no head decays
@@ -81,7 +81,7 @@ def numbers() -> dict[str, str]:
     }
     return {
         **race_numbers.numbers(), **speedup.numbers(), **scaling.numbers(),
-        **state_tables.numbers(), **long_race.numbers(), **rnn_orders.numbers(),
+        **state_tables.numbers(), **long_race_numbers.numbers(), **rnn_orders.numbers(),
         **layer_speed.numbers(),
         **in_words(
             **functions,

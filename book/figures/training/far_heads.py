@@ -10,7 +10,7 @@ from .long_race import EVERYWHERE, PARTS, of_novels
 
 EXPERIMENT = "far_heads"
 LATE = PARTS[-1]
-COPIES, CONTROL = "softmax-all-seed0", "softmax-seed0"
+COPIES, OTHER, CONTROL = "softmax-all-seed0", "softmax-all-seed1", "softmax-seed0"
 
 
 def runs(trained: str = COPIES) -> dict[tuple[int, ...], Record]:
@@ -77,14 +77,14 @@ def signed(found: Pairs) -> str:
     return found.spread() if found.mean > 0 else found.signed()
 
 
-def single() -> list[tuple[int, ...]]:
+def single(trained: str = COPIES) -> list[tuple[int, ...]]:
     """The layers that were confined alone, the one that takes most of the gain first.
 
     Raises NotMeasuredError.
     """
-    found = [layers for layers in runs() if len(layers) == 1]
+    found = [layers for layers in runs(trained) if len(layers) == 1]
     need(found, f"{EXPERIMENT}: no layer alone")
-    return sorted(found, key=lambda layers: gain(layers, 256).mean)
+    return sorted(found, key=lambda layers: gain(layers, 256, trained).mean)
 
 
 def numbers() -> dict[str, str]:
@@ -93,5 +93,8 @@ def numbers() -> dict[str, str]:
         far_heads_layer=lambda: str(single()[0][0] + 1),
         far_heads_gain=lambda: signed(gain(single()[0], 256)),
         far_heads_rise=lambda: rise(single()[0]).spread(),
+        far_heads_other_layer=lambda: str(single(OTHER)[0][0] + 1),
+        far_heads_other_gain=lambda: signed(gain(single(OTHER)[0], 256, OTHER)),
+        far_heads_other_rise=lambda: rise(single(OTHER)[0], trained=OTHER).spread(),
         far_heads_control=lambda: rise(every_layer(CONTROL), trained=CONTROL).signed(),
     )

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from statistics import fmean
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.axes import MINUTES
-from ..lib.format import in_words, listed, percent, times_between
+from ..lib.format import listed
 from ..lib.pairs import Pairs, compare
 from ..lib.records import Record, Row, learned, need, provenance, row, rows
-from ..lib.tables import Missing, Table
+from ..lib.tables import Missing
 
 EXPERIMENT = "long_race"
 SEEDS = (0, 1)  # the figure shows the first
@@ -26,13 +25,12 @@ MODELS = {
 }
 TEXTS = ("all", "some")  # of the training novels
 DISTANCES = (64, 128, 256, 512, 896)
-READ = (122, 610, 2440, 4880)  # updates after which texts are shown
 EARLY, MIDDLE = 305, 2440  # updates after which the lead of the chapter's sentences is taken
+SOME = 4880  # updates of runs that do not read all text
 AT_50_MB = 9  # the mark of `far_saves` at which the rate of runs on all text is still constant
-BEFORE, AFTER = 7320, 9760  # updates between which softmax begins to copy, if it reads all text
+LITTLE, MUCH = 0.1, 0.25  # gain after 64 bytes of a model that does not copy, and of one that does
 EVERYWHERE = (1, 1024)  # positions in a window
 PARTS = ((1, 127), (128, 255), (256, 511), (512, 1024))  # of a window, from its first byte
-LETTERS = 64  # of such a text, at most
 
 
 def runs(seed: int = 0, *, whole: bool = False) -> dict[str, Record]:
@@ -45,7 +43,7 @@ def runs(seed: int = 0, *, whole: bool = False) -> dict[str, Record]:
         for run in learned(EXPERIMENT)
         if run["complete"] and "again" in run["tables"]
         if run["config"]["seed"] == seed and run["config"]["scale"] == "nano"
-        if (run["config"]["updates"] > READ[-1]) == whole
+        if (run["config"]["updates"] > SOME) == whole
     }
     return {model: by_model[model] for model in MODELS if model in by_model}
 
@@ -180,27 +178,29 @@ def of(model: str, seed: int = 0, *, whole: bool = False) -> Record:
     return need(runs(seed, whole=whole).get(model), f"{EXPERIMENT}: no {model} of seed {seed}")
 
 
-def seeds_of(*models: str) -> list[int]:
+def seeds_of(*models: str, whole: bool = False) -> list[int]:
     """The seeds that have a complete run of each of these models."""
-    return [seed for seed in SEEDS if {*models} <= {*runs(seed)}]
+    return [seed for seed in SEEDS if {*models} <= {*runs(seed, whole=whole)}]
 
 
-def each_seed(told: Callable[[int], str], *models: str) -> str:
+def each_seed(told: Callable[[int], str], *models: str, whole: bool = False) -> str:
     """What is told of each seed of these models: "1.280 and 1.277". Raises NotMeasuredError."""
-    found = [told(seed) for seed in seeds_of(*models)]
+    found = [told(seed) for seed in seeds_of(*models, whole=whole)]
     return listed(need(found, f"{EXPERIMENT}: no {models}"))
+
+
+def onset(seed: int) -> tuple[int, int]:
+    """Updates of all text between which softmax begins to copy. Raises NotMeasuredError."""
+    run = of("softmax", seed, whole=True)
+    found = {update: gain for update, (gain, _) in gains(run, 64).items()}
+    copies = need([one for one in found if found[one] > MUCH], f"{run['name']}: no copy")[0]
+    return [one for one in found if one < copies and found[one] < LITTLE][-1], copies
 
 
 def read(*, whole: bool, update: int | None = None) -> str:
     """Text that linear attention has read, at the end by default. Raises NotMeasuredError."""
     run = of("linear", whole=whole)
     return f"{megabytes(run, update or run['config']['updates']):.0f} MB"
-
-
-def read_meanwhile() -> str:
-    """Text that softmax has read when linear attention has read all. Raises NotMeasuredError."""
-    faster = pace("linear")["seconds"] / pace("softmax")["seconds"]
-    return read(whole=True, update=round(faster * of("linear", whole=True)["config"]["updates"]))
 
 
 def more_with_all(model: str, distance: int) -> Pairs:
@@ -237,35 +237,15 @@ def lead(
     return compare([b - a for a, b in zip(own, other, strict=True)])
 
 
-def last_lead(*, whole: bool, within: tuple[int, int] = EVERYWHERE) -> Pairs:
-    """The same at the end, for the first seed."""
-    return lead(of("linear", whole=whole)["config"]["updates"], whole=whole, within=within)
+def last_lead(seed: int = 0, *, whole: bool, within: tuple[int, int] = EVERYWHERE) -> Pairs:
+    """The same at the end."""
+    return lead(of("linear", whole=whole)["config"]["updates"], seed, whole=whole, within=within)
 
 
-def lead_table() -> Table | Missing:
-    """By how much softmax ends below linear attention, by the position in the window."""
-    if not {*PAIR} <= {*runs(whole=True)}:
-        return Missing(EXPERIMENT)
-    titles = ["bytes of the window", f"after {read(whole=False)}", f"after {read(whole=True)}"]
-    cells = [
-        [
-            f"{first:,} to {last:,}",
-            *(behind(last_lead(whole=whole, within=(first, last))) for whole in (False, True)),
-        ]
-        for first, last in PARTS
-    ]
-    return Table(titles, cells)
-
-
-def behind(ahead: Pairs) -> str:
-    """A lead from the other side: "+0.040 ± 0.012"."""
-    return ahead._replace(mean=-ahead.mean).signed()
-
-
-def share_off(model: str, distance: int = 64) -> float:
+def share_off(seed: int) -> float:
     """The share that a copy takes off a passage's loss, after all text. Raises NotMeasuredError."""
-    run = of(model, whole=True)
-    found = rows(run, "again", update=max(losses(run)), distance=distance)
+    run = of("softmax", seed, whole=True)
+    found = rows(run, "again", update=max(losses(run)), distance=64)
     gained, cost = (fmean(one[name] for one in found) for name in ("gain", "loss"))
     return gained / (gained + cost)
 
@@ -274,74 +254,3 @@ def last_gains(model: str, distance: int, seed: int = 0, *, whole: bool = False)
     """Gain on a repeated passage at the end, by place."""
     run = of(model, seed, whole=whole)
     return [row["gain"] for row in rows(run, "again", update=max(losses(run)), distance=distance)]
-
-
-def spread_at(model: str, distance: int, update: int) -> str:
-    """The gain of a run on all text after some updates: "0.082 ± 0.015"."""
-    return "{:.3f} ± {:.3f}".format(*gains(of(model, whole=True), distance)[update])
-
-
-def writing() -> Table | Missing:
-    """What both attentions write after the same sentence, by the text they have read."""
-    found = runs()
-    if not {"softmax", "linear"} <= {*found}:
-        return Missing(EXPERIMENT)
-    both = [found[model] for model in ("softmax", "linear")]
-    cells = [
-        [
-            f"{megabytes(both[0], update):.1f} MB",
-            *(
-                textwrap.shorten(
-                    row(run, "samples", update=update, kind="sampled")["text"],
-                    LETTERS, placeholder=" …",
-                )
-                for run in both
-            ),
-        ]
-        for update in READ
-    ]  # fmt: skip
-    return Table(["Read", "Softmax", "Linear"], cells, align="lll", wrap=True)
-
-
-def numbers() -> dict[str, str]:
-    """Numbers for the chapter on training: more text."""
-    return in_words(
-        long_softmax_slower=lambda: times_between(pace("softmax"), pace("linear")),
-        long_window_slower=lambda: times_between(pace("window"), pace("linear")),
-        long_parameters=lambda: of("linear")["config"]["size"],
-        long_read=lambda: read(whole=False),
-        long_far=lambda: each_seed(lambda seed: far_saves(seed)[-1].spread(), *CONTROL),
-        long_far_early=lambda: each_seed(lambda seed: far_saves(seed)[0].spread(), *CONTROL),
-        long_early_read=lambda: f"{megabytes(of('linear'), EARLY):.1f} MB",
-        long_lead_early=lambda: each_seed(lambda seed: lead(EARLY, seed).signed(), *PAIR),
-        long_lead_middle=lambda: each_seed(lambda seed: lead(MIDDLE, seed).signed(), *PAIR),
-        **{
-            f"long_{model}": lambda model=model: each_seed(
-                lambda seed: f"{loss(model, seed):.3f}", model
-            )
-            for model in PAIR
-        },
-        long_all_read=lambda: read(whole=True),
-        long_before_read=lambda: read(whole=True, update=BEFORE),
-        long_after_read=lambda: read(whole=True, update=AFTER),
-        long_meanwhile_read=read_meanwhile,
-        long_before_64=lambda: spread_at("softmax", 64, BEFORE),
-        long_after_64=lambda: spread_at("softmax", 64, AFTER),
-        **{
-            f"long_all_{model}_{distance}": lambda model=model, distance=distance: compare(
-                last_gains(model, distance, whole=True)
-            ).spread()
-            for model in PAIR
-            for distance in (256, 896)
-        },
-        **{
-            f"long_all_{model}": lambda model=model: f"{loss(model, whole=True):.3f}"
-            for model in PAIR
-        },
-        long_all_behind=lambda: last_lead(whole=True).spread(),
-        long_all_share=lambda: percent(share_off("softmax")),
-        long_all_far=lambda: far_saves(whole=True)[-1].spread(),
-        long_all_more=lambda: more_with_all("linear", 64).spread(),
-        long_all_far_constant=lambda: far_saves(whole=True)[AT_50_MB].spread(),
-        long_all_64=lambda: compare(last_gains("linear", 64, whole=True)).spread(),
-    )

@@ -1,0 +1,148 @@
+"""Numbers and tables of the long race for the chapter on training."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+
+from ..lib.format import in_words, percent, times_between
+from ..lib.pairs import Pairs, compare
+from ..lib.records import row
+from ..lib.tables import Missing, Table
+from .long_race import (
+    AT_50_MB,
+    CONTROL,
+    EARLY,
+    EXPERIMENT,
+    MIDDLE,
+    PAIR,
+    PARTS,
+    SEEDS,
+    SOME,
+    each_seed,
+    far_saves,
+    gains,
+    last_gains,
+    last_lead,
+    lead,
+    loss,
+    megabytes,
+    more_with_all,
+    of,
+    onset,
+    pace,
+    read,
+    runs,
+    share_off,
+)
+
+SHOWN = (122, 610, 2440, SOME)  # updates after which texts are shown
+LETTERS = 64  # of such a text, at most
+
+
+def read_meanwhile() -> str:
+    """Text that softmax has read when linear attention has read all. Raises NotMeasuredError."""
+    faster = pace("linear")["seconds"] / pace("softmax")["seconds"]
+    return read(whole=True, update=round(faster * of("linear", whole=True)["config"]["updates"]))
+
+
+def lead_table() -> Table | Missing:
+    """By how much softmax ends below linear attention, by the position in the window."""
+    if not {*PAIR} <= {*runs(whole=True)}:
+        return Missing(EXPERIMENT)
+    titles = ["bytes of the window", f"after {read(whole=False)}", f"after {read(whole=True)}"]
+    cells = [
+        [
+            f"{first:,} to {last:,}",
+            *(behind(last_lead(whole=whole, within=(first, last))) for whole in (False, True)),
+        ]
+        for first, last in PARTS
+    ]
+    return Table(titles, cells)
+
+
+def behind(ahead: Pairs) -> str:
+    """A lead from the other side: "+0.040 ± 0.012"."""
+    return ahead._replace(mean=-ahead.mean).signed()
+
+
+def of_all(told: Callable[[int], str], *models: str) -> str:
+    """What is told of each seed of models that read all text."""
+    return each_seed(told, *models, whole=True)
+
+
+def at_onset(seed: int, end: int) -> str:
+    """Softmax's gain after 64 bytes before it copies (0) and after (1): "0.082 ± 0.015"."""
+    return "{:.3f} ± {:.3f}".format(*gains(of("softmax", seed, whole=True), 64)[onset(seed)[end]])
+
+
+def writing() -> Table | Missing:
+    """What both attentions write after the same sentence, by the text they have read."""
+    found = runs()
+    if not {"softmax", "linear"} <= {*found}:
+        return Missing(EXPERIMENT)
+    both = [found[model] for model in ("softmax", "linear")]
+    cells = [
+        [
+            f"{megabytes(both[0], update):.1f} MB",
+            *(
+                textwrap.shorten(
+                    row(run, "samples", update=update, kind="sampled")["text"],
+                    LETTERS, placeholder=" …",
+                )
+                for run in both
+            ),
+        ]
+        for update in SHOWN
+    ]  # fmt: skip
+    return Table(["Read", "Softmax", "Linear"], cells, align="lll", wrap=True)
+
+
+def numbers() -> dict[str, str]:
+    """Numbers for the chapter on training: more text."""
+    return in_words(
+        long_softmax_slower=lambda: times_between(pace("softmax"), pace("linear")),
+        long_window_slower=lambda: times_between(pace("window"), pace("linear")),
+        long_parameters=lambda: of("linear")["config"]["size"],
+        long_read=lambda: read(whole=False),
+        long_far=lambda: each_seed(lambda seed: far_saves(seed)[-1].spread(), *CONTROL),
+        long_far_early=lambda: each_seed(lambda seed: far_saves(seed)[0].spread(), *CONTROL),
+        long_early_read=lambda: f"{megabytes(of('linear'), EARLY):.1f} MB",
+        long_lead_early=lambda: each_seed(lambda seed: lead(EARLY, seed).signed(), *PAIR),
+        long_lead_middle=lambda: each_seed(lambda seed: lead(MIDDLE, seed).signed(), *PAIR),
+        **{
+            f"long_{model}": lambda model=model: each_seed(
+                lambda seed: f"{loss(model, seed):.3f}", model
+            )
+            for model in PAIR
+        },
+        long_all_read=lambda: read(whole=True),
+        **{
+            f"long_onset_{seed}": lambda seed=seed: " and ".join(
+                read(whole=True, update=update) for update in onset(seed)
+            )
+            for seed in SEEDS
+        },
+        long_meanwhile_read=read_meanwhile,
+        long_before_64=lambda: of_all(lambda seed: at_onset(seed, 0), "softmax"),
+        long_after_64=lambda: of_all(lambda seed: at_onset(seed, 1), "softmax"),
+        **{
+            f"long_all_{model}_{distance}": lambda model=model, distance=distance: of_all(
+                lambda seed: compare(last_gains(model, distance, seed, whole=True)).spread(), model
+            )
+            for model in PAIR
+            for distance in (256, 896)
+        },
+        **{
+            f"long_all_{model}": lambda model=model: of_all(
+                lambda seed: f"{loss(model, seed, whole=True):.3f}", model
+            )
+            for model in PAIR
+        },
+        long_all_behind=lambda: of_all(lambda seed: last_lead(seed, whole=True).spread(), *PAIR),
+        long_all_share=lambda: of_all(lambda seed: percent(share_off(seed)), "softmax"),
+        long_all_far=lambda: far_saves(whole=True)[-1].spread(),
+        long_all_more=lambda: more_with_all("linear", 64).spread(),
+        long_all_far_constant=lambda: far_saves(whole=True)[AT_50_MB].spread(),
+        long_all_64=lambda: compare(last_gains("linear", 64, whole=True)).spread(),
+    )
