@@ -25,8 +25,8 @@ NEAR = "softmax, near only"
 
 
 VERDICTS = {
-    "softmax begins to copy passages, which linear attention does not. At the end softmax is": (
-        training.VERDICTS["softmax begins to copy, and it ends lower than linear attention"]
+    "Linear attention does not. At the end softmax is ahead": (
+        training.VERDICTS["and it ends lower than linear attention. Linear attention does not copy"]
     ),
     "asked for one of 64 values, softmax is right in": lambda: min(recalled("softmax")) > 0.95,
     "linear attention in {glue:text}`recall_linear`, with a table": lambda: (

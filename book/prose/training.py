@@ -257,16 +257,15 @@ VERDICTS = {
     "With both seeds linear attention is ahead early, and from 10 MB on": lambda: (
         leads_early_alone() and len(long_race.seeds_of(*long_race.PAIR)) == 2
     ),
-    "softmax begins to copy, and it ends lower than linear attention": lambda: every(
-        found[long_race.BEFORE][0] < 0.1
-        and found[long_race.AFTER][0] > 0.25
-        and not is_below(long_race.lead(long_race.BEFORE, whole=True))
+    "and it ends lower than linear attention. Linear attention does not copy": lambda: (
+        len(long_race.seeds_of("softmax", whole=True)) == 2
+        and len({long_race.onset(seed) for seed in long_race.SEEDS}) == 2
+        and not is_below(long_race.lead(long_race.onset(0)[0], whole=True))
         and is_below(long_race.last_lead(whole=True))
-        for found in [long_race.gains(long_race.of("softmax", whole=True), 64)]
-    ),
-    "Linear attention does not copy after {glue:text}`long_all_read`": lambda: every(
-        compare(long_race.last_gains("linear", distance, whole=True)).mean < 0.1
-        for distance in long_race.DISTANCES
+        and every(
+            compare(long_race.last_gains("linear", distance, whole=True)).mean < 0.1
+            for distance in long_race.DISTANCES
+        )
     ),
     "Beyond 255 bytes of the window softmax is ahead. Before, we see no difference": lambda: (
         [is_below(long_race.last_lead(whole=True, within=part)) for part in long_race.PARTS]
