@@ -58,49 +58,52 @@ def change(path, value):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (["schema"], 99, "schema: expected 2, got 99"),
-        (["units"], None, "units: missing"),
-        (["complete"], "yes", "complete: expected bool"),
-        (["provenance", "commit"], None, "provenance.commit: missing"),
-        (["provenance", "device", "name"], None, "provenance.device.name: missing"),
-        (["tables", "train", "seconds"], [0.5, -0.1], r"tables.train.seconds\[1\]: expected 0 or"),
-        (["tables", "train", "loss"], [float("nan"), 1.0], r"tables.train.loss\[0\]: expected a f"),
-        (["tables", "train", "loss"], [None, 1.0], r"tables.train.loss\[0\]: expected a number"),
-        (["tables", "train", "loss"], [1e300, 1.0], r"tables.train.loss\[0\]: expected a finite"),
-        (["tables", "train", "loss"], "ab", "tables.train.loss: expected a list"),
+        (["schema"], 99, "schema: invalid enum value 99"),
+        (["units"], None, "record: object missing required field `units`"),
+        (["complete"], "yes", "complete: expected `bool`, got `str`"),
+        (["provenance", "commit"], None, "provenance: object missing required field `commit`"),
+        (["provenance", "device", "name"], None, "provenance.device: object missing required"),
+        (["tables", "train", "seconds"], [0.5, -0.1], r"tables.train.seconds\[1\]: .* >= 0"),
         (
             ["tables", "train", "loss"],
-            [10**400, 1.0],
-            "tables.train.loss.* number, got 100",
+            [None, 1.0],
+            r"tables.train.loss\[0\]: .*, got `null`",
         ),
-        (["tables", "train", "loss"], ["a", 1.0], r"tables.train.loss\[0\]: expected a number"),
-        (["tables", "train", "mode"], [1, "b"], r"tables.train.mode\[0\]: expected a text"),
-        (["tables", "train"], {"loss": []}, "tables: expected rows, got none"),
-        (["name"], "../../elsewhere", "name: expected a name fit for a file"),
-        (["experiment"], "/tmp/elsewhere", "experiment: expected a name fit for a file"),
-        (["config"], {}, "config: expected what was run, got nothing"),
-        (["provenance", "versions"], {}, "provenance.versions: expected what it ran with"),
-        (["more"], 1, "more: not a field"),
         (
-            ["provenance", "seconds"],
-            "soon",
-            "provenance.seconds: expected int or float",
+            ["tables", "train", "loss"],
+            [1e300, 1.0],
+            r"tables.train.loss\[0\]: .* <= 1e\+100",
         ),
-        (["provenance", "commit"], "main", "provenance.commit: expected 40 hexadecimal digits"),
+        (["tables", "train", "loss"], "ab", r"tables\[...\]\[...\]: expected `array`, got `str`"),
+        (["tables", "train", "loss"], ["a", 1.0], r"tables.train.loss\[0\]: expected `float`"),
+        (
+            ["tables", "train", "mode"],
+            [1, "b"],
+            r"tables.train.mode\[0\]: .*, got `int`",
+        ),
+        (["tables", "train"], {"loss": []}, "tables: expected rows, got none"),
+        (["name"], "../../elsewhere", "name: expected `str` matching"),
+        (["experiment"], "/tmp/elsewhere", "experiment: expected `str` matching"),
+        (["config"], {}, "config: expected `object` of length >= 1"),
+        (["provenance", "versions"], {}, "provenance.versions: expected `object` of length >= 1"),
+        (["more"], 1, "more: not a field"),
+        (["provenance", "more"], 1, "provenance.more: not a field"),
+        (["provenance", "seconds"], "soon", "provenance.seconds: expected `float`, got `str`"),
+        (["provenance", "commit"], "main", "provenance.commit: expected `str` matching"),
         (["provenance", "commit"], "unknown", "provenance.dirty: expected true where the commit"),
-        (["provenance", "started"], "today", "provenance.started: expected a date, time and zone"),
-        (["provenance", "device", "count"], "../2", "provenance.device.count: expected int"),
-        (["provenance", "device", "count"], 0, "provenance.device.count: expected a number above"),
-        (["provenance", "device", "name"], "...", "provenance.device.name: expected a name"),
+        (["provenance", "started"], "today", "provenance.started: expected `str` matching"),
+        (["provenance", "device", "count"], "../2", "provenance.device.count: expected `int`"),
+        (["provenance", "device", "count"], 0, "provenance.device.count: expected `int` >= 1"),
+        (
+            ["provenance", "device", "name"],
+            "...",
+            "provenance.device.name: .* matching",
+        ),
         (["tables", "train", "loss"], [1.0], "tables.train: columns differ in length"),
         (["units", "loss"], None, "tables.train.loss: no unit"),
-        (["provenance", "device", "name"], "a" * 101, "provenance.device.name: expected a name of"),
-        (["provenance", "code"], "zzz", "provenance.code: expected 64 hexadecimal digits"),
-        (["provenance", "corpus"], "novels", "provenance.corpus: expected 64 hexadecimal digits"),
-        (["config", "scale"], float("inf"), "config.scale: expected a finite number, got inf"),
-        (["config", "x"], ["a", "\ud800"], r"config.x\[1\]: expected text that UTF-8 can hold"),
-        (["config", "\udfff"], 1, "config: expected text that UTF-8 can hold"),
-        (["tables", "train", "mode"], ["\ud800", "b"], r"tables.train.mode\[0\]: expected a text"),
+        (["provenance", "device", "name"], "a" * 101, "provenance.device.name: .* length <= 100"),
+        (["provenance", "code"], "zzz", "provenance.code: expected `str` matching"),
+        (["provenance", "corpus"], "novels", "provenance.corpus: expected `str` matching"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path, path, value, message):
@@ -113,10 +116,31 @@ def test_what_is_wrong_is_named(tmp_path, path, value, message):
         record.read(file)
 
 
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (["tables", "train", "loss"], [float("nan"), 1.0]),
+        (["tables", "train", "loss"], [10**400, 1.0]),
+        (["tables", "train", "mode"], ["\ud800", "b"]),
+        (["config", "scale"], float("inf")),
+        (["config", "x"], ["a", "\ud800"]),
+        (["config", "\udfff"], 1),
+    ],
+)
+def test_what_json_in_utf_8_cannot_hold_is_neither_written_nor_read(tmp_path, path, value):
+    file = tmp_path / "x.json"
+    with pytest.raises(record.RecordError, match="x.json: "):
+        record.write(file, change(path, value))
+    assert not file.exists()
+    file.write_text(json.dumps(change(path, value)))
+    with pytest.raises(record.RecordError, match="x.json: "):
+        record.read(file)
+
+
 def test_a_name_may_have_a_hundred_characters(tmp_path):
     named = {**change(["provenance", "device", "name"], "a" * 100), "name": "b" * 100}
     record.write(tmp_path / "x.json", named)
-    with pytest.raises(record.RecordError, match="name: expected a name fit for a file"):
+    with pytest.raises(record.RecordError, match="name: expected `str`"):
         record.write(tmp_path / "y.json", {**named, "name": "b" * 101})
 
 
@@ -126,7 +150,7 @@ def test_a_truncated_file_is_named(tmp_path):
     file.write_text(file.read_text()[:-40])
     with pytest.raises(record.RecordError, match="x.json: not a whole JSON file"):
         record.read(file)
-    with pytest.raises(record.RecordError, match="x.json: expected a JSON object"):
+    with pytest.raises(record.RecordError, match="x.json: record: expected `object`, got `array`"):
         file.write_text("[]")
         record.read(file)
 

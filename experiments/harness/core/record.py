@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
+
 from .files import RESULTS, ROOT, replace_with
 from .schema import SCHEMA, Record, check_schema, slug
 
@@ -71,8 +73,7 @@ def read(path: Path) -> dict[str, Any]:
     try:
         if Path(path).exists() and not Path(path).is_file():  # reading a pipe would wait
             raise RecordError(f"{path}: expected a regular file")
-        text = Path(path).read_text(encoding="utf-8")
-        record = json.loads(text)
+        record = msgspec.json.decode(Path(path).read_bytes())
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{path}: not a whole JSON file ({error})") from error
     except OSError as error:
@@ -192,7 +193,10 @@ def _layout(value: Any, indent: str = "") -> str:
     if not isinstance(value, dict) or not value:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     inner = indent + "  "
-    lines = [f"{inner}{json.dumps(key)}: {_layout(item, inner)}" for key, item in value.items()]
+    lines = [
+        f"{inner}{json.dumps(key, ensure_ascii=False)}: {_layout(item, inner)}"
+        for key, item in value.items()
+    ]
     return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
 
 

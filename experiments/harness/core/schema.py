@@ -1,30 +1,16 @@
-"""The schema of a run's record as types, and `check_schema`.
-
-`Must` adds conditions to a value's type.
-"""
+"""The schema of a run's record as types, and `check_schema`."""
 
 from __future__ import annotations
 
-import math
 import re
-import typing
-from collections.abc import Callable
-from datetime import datetime
-from functools import cache
-from typing import Annotated, Any, NamedTuple, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from .tables import check_values, is_text
+import msgspec
+from msgspec import Meta
 
-SCHEMA = 2
+from .tables import check_values, told
+
 MOST = 100  # characters; names become parts of paths
-NAMES = {float: "int or float", list: "a list", dict: "an object"}  # in messages
-
-
-class Must(NamedTuple):
-    """A condition on a value besides its type: in words, and as a function."""
-
-    be: str
-    holds: Callable[[Any], Any]
 
 
 def slug(text: str) -> str:
@@ -32,22 +18,13 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
-def _is_short(name: str) -> bool:
-    return bool(slug(name)) and len(name) <= MOST
-
-
-def _has_zone(text: str) -> bool:
-    try:
-        return datetime.fromisoformat(text).tzinfo is not None
-    except ValueError:
-        return False
-
-
-_NAME = re.compile(rf"(?!.*\.partial$)[A-Za-z0-9][A-Za-z0-9_.+-]{{,{MOST - 1}}}")
-Name = Annotated[str, Must("a name fit for a file", _NAME.fullmatch)]
-SHA256 = Annotated[str, Must("64 hexadecimal digits", re.compile("[0-9a-f]{64}").fullmatch)]
-Commit = Annotated[str, Must("40 hexadecimal digits", re.compile("[0-9a-f]{40}|unknown").fullmatch)]
-Count = Annotated[int, Must("a number above 0", lambda count: count > 0)]
+Name = Annotated[
+    str, Meta(pattern=rf"^(?!.*\.partial\Z)[A-Za-z0-9][A-Za-z0-9_.+-]{{,{MOST - 1}}}\Z")
+]
+SHA256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+Commit = Annotated[str, Meta(pattern=r"^([0-9a-f]{40}|unknown)\Z")]
+Count = Annotated[int, Meta(gt=0)]
+DATE, TIME, ZONE = r"\d{4}-\d\d-\d\d", r"\d\d:\d\d:\d\d(\.\d+)?", r"[+-]\d\d:\d\d"
 
 
 class Leg(TypedDict):
@@ -55,16 +32,16 @@ class Leg(TypedDict):
 
     commit: Commit
     dirty: bool
-    started: Annotated[str, Must("a date, time and zone", _has_zone)]
-    seconds: Annotated[float, Must("0 or more", lambda seconds: 0 <= seconds < 10**9)]
+    started: Annotated[str, Meta(pattern=rf"^{DATE}T{TIME}{ZONE}\Z")]
+    seconds: Annotated[float, Meta(ge=0, lt=10**9)]
 
 
 class Device(TypedDict):
     """The device of a run. count: threads or GPUs."""
 
-    kind: Annotated[str, Must("cpu or cuda", {"cpu", "cuda"}.__contains__)]
-    name: Annotated[str, Must(f"a name of at most {MOST} characters", _is_short)]
-    count: Annotated[Count, Must("fewer than a million", lambda count: count < 10**6)]
+    kind: Literal["cpu", "cuda"]
+    name: Annotated[str, Meta(max_length=MOST, pattern="[A-Za-z0-9]")]
+    count: Annotated[int, Meta(gt=0, lt=10**6)]
     memory_bytes: Count
 
 
@@ -82,7 +59,7 @@ class Provenance(Leg):
     command: str
     seed: int
     device: Device
-    versions: Annotated[dict[str, str | None], Must("what it ran with", len)]
+    versions: Annotated[dict[str, str | None], Meta(min_length=1)]
     corpus: NotRequired[SHA256 | None]
     code: NotRequired[SHA256]
     legs: NotRequired[list[Leg]]
@@ -93,10 +70,10 @@ class Provenance(Leg):
 class Contents(TypedDict):
     """A record as a run writes it. A table is a set of columns of equal length."""
 
-    schema: Annotated[int, Must(str(SCHEMA), lambda schema: schema == SCHEMA)]
+    schema: Literal[2]
     experiment: Name
     name: Name
-    config: Annotated[dict[str, Any], Must("what was run", len)]
+    config: Annotated[dict[str, Any], Meta(min_length=1)]
     complete: bool
     provenance: Provenance
     units: dict[str, str]
@@ -111,12 +88,17 @@ class Record(Contents):
     path: str
 
 
+SCHEMA: Literal[2] = 2
+
+
 def check_schema(record: Any) -> None:
     """Raise ValueError, starting with the field, unless a record follows the schema."""
-    if not isinstance(record, dict):
-        raise ValueError("expected a JSON object")
-    _check("", {key: record[key] for key in record if key != "digest"}, Contents)
+    with told():
+        msgspec.convert(record, Contents)
     origin, tables = record["provenance"], record["tables"]
+    for where, part, kind in ("", record, Record), ("provenance.", origin, Provenance):
+        for field in part.keys() - kind.__annotations__.keys():
+            raise ValueError(f"{where}{field}: not a field of a record")
     legs = {f"legs[{i}].": leg for i, leg in enumerate(origin.get("legs", []))}
     for where, leg in {"": origin, **legs}.items():
         if leg["commit"] == "unknown" and not leg["dirty"]:
@@ -124,57 +106,3 @@ def check_schema(record: Any) -> None:
     check_values(tables, record["units"])
     if record["complete"] and not any(any(columns.values()) for columns in tables.values()):
         raise ValueError("tables: expected rows, got none")
-
-
-def _check(where: str, value: Any, kind: Any) -> None:
-    """Raise ValueError unless a value, with its parts, is of a type. where: its field."""
-    if kind is Any:  # anything that JSON can hold
-        kind = {dict: dict[str, Any], list: list[Any]}.get(type(value), type(value))
-    origin, inside = typing.get_origin(kind), typing.get_args(kind)
-    if origin is Annotated:
-        _check(where, value, inside[0])
-        for must in inside[1:]:
-            if not must.holds(value):
-                got = "nothing" if value == {} else f"{value!r:.40}"
-                raise ValueError(f"{where}: expected {must.be}, got {got}")
-    elif type(None) in inside:  # an optional type
-        if value is not None:
-            _check(where, value, inside[0])
-    elif typing.is_typeddict(kind):
-        _check_type(where, value, dict)
-        _check_fields(f"{where}." if where else "", value, kind)
-    else:
-        _check_type(where, value, origin or kind)
-        for key in value if origin is dict else ():
-            _check_type(where, key, str)
-            _check(f"{where}.{key}", value[key], inside[1])
-        for i in range(len(value) if origin is list else 0):
-            _check(f"{where}[{i}]", value[i], inside[0])
-
-
-def _check_fields(where: str, value: dict[str, Any], kind: Any) -> None:
-    fields = _fields(kind)
-    for field, of in fields.items():
-        optional = typing.get_origin(of) is NotRequired
-        if field in value:
-            _check(where + field, value[field], typing.get_args(of)[0] if optional else of)
-        elif not optional:
-            raise ValueError(f"{where}{field}: missing")
-    for field in value.keys() - fields.keys():
-        raise ValueError(f"{where}{field}: not a field of a record")
-
-
-@cache
-def _fields(kind: Any) -> dict[str, Any]:
-    return typing.get_type_hints(kind, include_extras=True)
-
-
-def _check_type(where: str, value: Any, kind: type) -> None:
-    kinds = (int, float) if kind is float else kind
-    if not isinstance(value, kinds) or (isinstance(value, bool) and kind is not bool):
-        name = NAMES.get(kind, kind.__name__)
-        raise ValueError(f"{where}: expected {name}, got {value!r:.40}")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{where}: expected a finite number, got {value}")
-    if isinstance(value, str) and not is_text(value):
-        raise ValueError(f"{where}: expected text that UTF-8 can hold, got {value!r:.40}")

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+from msgspec import Meta
 
 Columns = dict[str, list]
 Tables = dict[str, Columns]
@@ -66,7 +71,10 @@ def check_values(tables: Tables, units: Mapping[str, str]) -> None:
         if len(set(lengths.values())) > 1:
             raise ValueError(f"tables.{name}: columns differ in length {lengths}")
         for column, values in columns.items():
-            _check_column(f"tables.{name}.{column}", values, units.get(column))
+            if column not in units:
+                raise ValueError(f"tables.{name}.{column}: no unit")
+            with told(f"tables.{name}.{column}"):
+                msgspec.convert(values, _kind(units[column]))
 
 
 def check_declared(
@@ -104,32 +112,22 @@ def check_repeated(tables: Tables) -> None:
             raise ValueError(f"tables.{name}: expected rows that differ, got each more than once")
 
 
-def is_text(text: str) -> bool:
-    """Whether a text can be encoded in UTF-8; JSON can also hold half a surrogate pair."""
+@contextmanager
+def told(where: str = "") -> Iterator[None]:
+    """Context in which a wrong value becomes a ValueError that starts with its field."""
     try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+        yield
+    except msgspec.MsgspecError as error:
+        expected, _, field = str(error).partition(" - at `$")
+        field = f"{where}{field.rstrip('`')}".lstrip(".")
+        raise ValueError(f"{field or 'record'}: {expected[0].lower()}{expected[1:]}") from error
 
 
-def _check_column(where: str, values: list, unit: str | None) -> None:
-    if unit is None:
-        raise ValueError(f"{where}: no unit")
-    for expected, holds in _rules(unit):
-        if not all(map(holds, values)):
-            i = [*map(holds, values)].index(False)
-            raise ValueError(f"{where}[{i}]: expected {expected}, got {values[i]!r:.40}")
-
-
-def _rules(unit: str) -> Iterator[tuple[str, Callable[[Any], bool]]]:
-    """The conditions on values of a unit: in words, and as functions."""
+@cache
+def _kind(unit: str) -> Any:
+    """The type of a column of a unit."""
     if unit in WORDS:
-        yield "a text", lambda value: isinstance(value, str) and is_text(value)
-        return
-    yield "a number", lambda value: isinstance(value, (int, float)) and not isinstance(value, bool)
-    yield "a finite number", lambda value: abs(value) <= LARGEST  # false for NaN
-    if unit in NOT_NEGATIVE:
-        yield f"0 or more {unit}", lambda value: value >= 0
-    if unit in COUNTS:
-        yield f"a whole number of {unit}", lambda value: value == int(value)
+        return list[str]
+    least = 0 if unit in NOT_NEGATIVE else -LARGEST
+    whole = 1 if unit in COUNTS else None
+    return list[Annotated[float, Meta(ge=least, le=LARGEST, multiple_of=whole)]]
