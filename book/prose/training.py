@@ -281,6 +281,13 @@ VERDICTS = {
         for one, *rest in [far_heads.single()]
         for whole in [far_heads.gain((), 256).mean]
     ),
+    "With the other seed it is that of layer": lambda: every(
+        far_heads.gain(one, 256, far_heads.OTHER).mean < 0.1 * whole < 0.8 * whole < least
+        and is_above(far_heads.rise(one, trained=far_heads.OTHER))
+        for one, *rest in [far_heads.single(far_heads.OTHER)]
+        for least in [far_heads.gain(rest[0], 256, far_heads.OTHER).mean]
+        for whole in [far_heads.gain((), 256, far_heads.OTHER).mean]
+    ),
     "With all the text it ends {glue:text}`long_all_far` higher": lambda: is_above(
         long_race.far_saves(whole=True)[-1]
     ),

@@ -166,8 +166,8 @@ def _amounts(texts: dict[str, dict[str, Record]]) -> dict[str, str]:
 def _caption(run: Record) -> str:
     return (
         "**With all the text softmax begins to copy; linear attention does not.** "
-        f"Models of {run['config']['size']} parameters, one seed. *Gain*: how much lower the loss "
-        "of a passage is when it comes again; bars: 95% intervals over "
+        f"Models of {run['config']['size']} parameters, one seed shown. *Gain*: how much lower the "
+        "loss of a passage is when it comes again; bars: 95% intervals over "
         f"{run['config']['places']} places. *All*: every training novel once. "
         "Time is updates times the median seconds of one, measured on a quiet CPU."
     )

@@ -13,7 +13,9 @@ def run(model, seed, shares, rate=3e-3):
         "length": [256 * 4**i for i in range(count)], "accuracy": shares, "state": [8] * count,
         "questions": [128, 128, 64, 16][:count],
     }  # fmt: skip
-    one = asked("induction", model, 1.0, seed, test, "solved", learning_rate=rate)
+    one = asked(
+        "induction", model, 1.0, seed, test, "solved", learning_rate=rate, join=[0, 160, 240]
+    )
     one["tables"]["curve"]["loss"] = [rate]
     return one
 
