@@ -253,8 +253,7 @@ VERDICTS = {
     "three seeds do not show whether the lead grows with size": lambda: is_undecided(
         scaling.slope()
     ),
-    "At 2.7M the lead belongs to the start of training": lambda: leads_early_alone(),
-    "With both seeds linear attention is ahead early, and from 10 MB on": lambda: (
+    "At 2.7M the lead belongs to the start of training": lambda: (
         leads_early_alone() and len(long_race.seeds_of(*long_race.PAIR)) == 2
     ),
     "and it ends lower than linear attention. Linear attention does not copy": lambda: (

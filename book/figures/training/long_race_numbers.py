@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable
 
 from ..lib.format import in_words, percent, times_between
 from ..lib.pairs import Pairs, compare
-from ..lib.records import row
 from ..lib.tables import Missing, Table
 from .long_race import (
     AT_50_MB,
@@ -18,7 +16,6 @@ from .long_race import (
     PAIR,
     PARTS,
     SEEDS,
-    SOME,
     each_seed,
     far_saves,
     gains,
@@ -35,9 +32,6 @@ from .long_race import (
     runs,
     share_off,
 )
-
-SHOWN = (122, 610, 2440, SOME)  # updates after which texts are shown
-LETTERS = 64  # of such a text, at most
 
 
 def read_meanwhile() -> str:
@@ -74,28 +68,6 @@ def of_all(told: Callable[[int], str], *models: str) -> str:
 def at_onset(seed: int, end: int) -> str:
     """Softmax's gain after 64 bytes before it copies (0) and after (1): "0.082 ± 0.015"."""
     return "{:.3f} ± {:.3f}".format(*gains(of("softmax", seed, whole=True), 64)[onset(seed)[end]])
-
-
-def writing() -> Table | Missing:
-    """What both attentions write after the same sentence, by the text they have read."""
-    found = runs()
-    if not {"softmax", "linear"} <= {*found}:
-        return Missing(EXPERIMENT)
-    both = [found[model] for model in ("softmax", "linear")]
-    cells = [
-        [
-            f"{megabytes(both[0], update):.1f} MB",
-            *(
-                textwrap.shorten(
-                    row(run, "samples", update=update, kind="sampled")["text"],
-                    LETTERS, placeholder=" …",
-                )
-                for run in both
-            ),
-        ]
-        for update in SHOWN
-    ]  # fmt: skip
-    return Table(["Read", "Softmax", "Linear"], cells, align="lll", wrap=True)
 
 
 def numbers() -> dict[str, str]:
