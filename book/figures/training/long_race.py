@@ -23,7 +23,7 @@ MODELS = {
     "window": "Softmax, last 128",
     "linear, near only": "Linear, near only",
 }
-TEXTS = ("all", "some")  # of the training novels
+TEXTS = {"all": (0, True), "again": (1, True), "some": (0, False)}  # seed, whether it reads all
 DISTANCES = (64, 128, 256, 512, 896)
 EARLY, MIDDLE = 305, 2440  # updates after which the lead of the chapter's sentences is taken
 SOME = 4880  # updates of runs that do not read all text
@@ -124,7 +124,7 @@ def _gain_axis(distance: int) -> Axis:
 
 def figure(id: str = "long-race") -> Explorable | Missing:
     """Loss, and gain on a repeated passage at five distances, against megabytes read."""
-    texts = {text: runs(whole=text == "all") for text in TEXTS}
+    texts = {text: runs(seed, whole=whole) for text, (seed, whole) in TEXTS.items()}
     every = [run for found in texts.values() for run in found.values()]
     if not every:
         return Missing(EXPERIMENT)
@@ -160,13 +160,16 @@ def _amounts(texts: dict[str, dict[str, Record]]) -> dict[str, str]:
         for text, found in texts.items()
         for run in found.values()
     }
-    return {text: f"all, {end}" if text == "all" else end for text, end in ends.items()}
+    return {
+        text: {"all": f"all, {end}", "again": "all, second seed"}.get(text, end)
+        for text, end in ends.items()
+    }
 
 
 def _caption(run: Record) -> str:
     return (
         "**With all the text softmax begins to copy; linear attention does not.** "
-        f"Models of {run['config']['size']} parameters, one seed shown. *Gain*: how much lower the "
+        f"Models of {run['config']['size']} parameters. *Gain*: how much lower the "
         "loss of a passage is when it comes again; bars: 95% intervals over "
         f"{run['config']['places']} places. *All*: every training novel once. "
         "Time is updates times the median seconds of one, measured on a quiet CPU."
@@ -242,9 +245,9 @@ def last_lead(seed: int = 0, *, whole: bool, within: tuple[int, int] = EVERYWHER
     return lead(of("linear", whole=whole)["config"]["updates"], seed, whole=whole, within=within)
 
 
-def share_off(seed: int) -> float:
+def share_off(model: str, seed: int) -> float:
     """The share that a copy takes off a passage's loss, after all text. Raises NotMeasuredError."""
-    run = of("softmax", seed, whole=True)
+    run = of(model, seed, whole=True)
     found = rows(run, "again", update=max(losses(run)), distance=64)
     gained, cost = (fmean(one[name] for one in found) for name in ("gain", "loss"))
     return gained / (gained + cost)

@@ -13,6 +13,7 @@ from .long_race import (
     EARLY,
     EXPERIMENT,
     MIDDLE,
+    MODELS,
     PAIR,
     PARTS,
     SEEDS,
@@ -30,8 +31,11 @@ from .long_race import (
     pace,
     read,
     runs,
+    seeds_of,
     share_off,
 )
+
+ORDINALS = ("first", "second")
 
 
 def read_meanwhile() -> str:
@@ -53,6 +57,23 @@ def lead_table() -> Table | Missing:
         for first, last in PARTS
     ]
     return Table(titles, cells)
+
+
+def copies_table() -> Table | Missing:
+    """Gain on a passage that comes again after all text, for each seed of both attentions."""
+    cells = []
+    for model in reversed(PAIR):
+        for seed in seeds_of(model, whole=True):
+            each = (
+                compare(last_gains(model, n, seed, whole=True)).spread() for n in (64, 256, 896)
+            )
+            ends = f"{loss(model, seed, whole=True):.3f}"
+            named = f"{MODELS[model].lower()}, {ORDINALS[seed]} seed"
+            cells.append(
+                [named, *(one.spread() for one in each), percent(share_off(model, seed)), ends]
+            )
+    titles = ["", "gain after 64 bytes", "after 256", "after 896", "off its loss", "loss"]
+    return Table(titles, cells) if cells else Missing(EXPERIMENT)
 
 
 def behind(ahead: Pairs) -> str:
@@ -98,21 +119,7 @@ def numbers() -> dict[str, str]:
         long_meanwhile_read=read_meanwhile,
         long_before_64=lambda: of_all(lambda seed: at_onset(seed, 0), "softmax"),
         long_after_64=lambda: of_all(lambda seed: at_onset(seed, 1), "softmax"),
-        **{
-            f"long_all_{model}_{distance}": lambda model=model, distance=distance: of_all(
-                lambda seed: compare(last_gains(model, distance, seed, whole=True)).spread(), model
-            )
-            for model in PAIR
-            for distance in (256, 896)
-        },
-        **{
-            f"long_all_{model}": lambda model=model: of_all(
-                lambda seed: f"{loss(model, seed, whole=True):.3f}", model
-            )
-            for model in PAIR
-        },
         long_all_behind=lambda: of_all(lambda seed: last_lead(seed, whole=True).spread(), *PAIR),
-        long_all_share=lambda: of_all(lambda seed: percent(share_off(seed)), "softmax"),
         long_all_far=lambda: far_saves(whole=True)[-1].spread(),
         long_all_more=lambda: more_with_all("linear", 64).spread(),
         long_all_far_constant=lambda: far_saves(whole=True)[AT_50_MB].spread(),
