@@ -69,9 +69,7 @@ def copies_table() -> Table | Missing:
             )
             ends = f"{loss(model, seed, whole=True):.3f}"
             named = f"{MODELS[model].lower()}, {ORDINALS[seed]} seed"
-            cells.append(
-                [named, *(one.spread() for one in each), percent(share_off(model, seed)), ends]
-            )
+            cells.append([named, *each, percent(share_off(model, seed)), ends])
     titles = ["", "gain after 64 bytes", "after 256", "after 896", "off its loss", "loss"]
     return Table(titles, cells) if cells else Missing(EXPERIMENT)
 
