@@ -74,7 +74,9 @@ VERDICTS = {
         == 9 * [["solved"]]
     ),
     "S6 and linear attention with every seed": lambda: every(
-        induction.updates(run) <= run["config"]["join"][-1]
+        run["config"]["join"] == [0, 160, 240]
+        and [case["questions"] for case in run["config"]["cases"]] == [16, 4, 1]
+        and induction.updates(run) <= run["config"]["join"][-1]
         for name in ("s6", "linear")
         for run in induction.by_layer().get(name, ())
     ),

@@ -256,7 +256,7 @@ VERDICTS = {
     "At 2.7M the lead belongs to the start of training": lambda: (
         leads_early_alone() and len(long_race.seeds_of(*long_race.PAIR)) == 2
     ),
-    "and it ends lower than linear attention. Linear attention does not copy": lambda: (
+    "it ends lower than linear attention (first seed). Linear attention does not copy": lambda: (
         len(long_race.seeds_of("softmax", whole=True)) == 2
         and len({long_race.onset(seed) for seed in long_race.SEEDS}) == 2
         and not is_below(long_race.lead(long_race.onset(0)[0], whole=True))
