@@ -107,7 +107,7 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         if session.device.type == "cuda":
             # All blocks share one code object: past eight variants torch.compile would give up on
             # it.
-            torch._dynamo.reset()
+            torch.compiler.reset()
         calls = {
             mode: block_call(mode, config, length, session.device)
             for mode in ("softmax", *MODES, *control)

@@ -22,10 +22,12 @@ PRIVATE = re.compile(
 )
 RELOADED = """
 import importlib, sys, torch, lsa
+from IPython.extensions.autoreload import superreload
 from lsa.attention import api, operator
 from lsa.scans import selective_operator
+old = {}
 for module in (lsa.operators, operator, selective_operator, operator, api):
-    importlib.reload(module)
+    superreload(module, importlib.reload, old)
 q, k, v = (torch.rand(1, 9, 2, 4, requires_grad=True) for _ in range(3))
 compiled = torch.compile(lsa.linear_attention, backend="aot_eager", fullgraph=True)
 for call in (lsa.linear_attention, api.linear_attention, compiled):
@@ -122,7 +124,7 @@ def test_an_operator_declared_again_takes_the_place_of_the_old_one():
 
 @pytest.mark.slow
 def test_modules_of_operators_are_reloaded():
-    """As by %autoreload: "already registered" was torch's answer. In a process of its own."""
+    """By %autoreload: "already registered" was torch's answer. In a process of its own."""
     done = subprocess.run(
         [sys.executable, "-c", RELOADED], cwd=PACKAGE.parent, capture_output=True, text=True
     )

@@ -114,6 +114,7 @@ CANCELLING = {
 UNNORMALIZED = {**CANCELLING, "seed": 59859, "sizes": (2, 131, 1), "normalize": False}
 
 
+@pytest.mark.slow
 @given(calls())
 @example(CANCELLING)
 @example({**UNNORMALIZED, "feature_map": "softplus"})
@@ -135,6 +136,7 @@ def test_it_computes_the_definition_and_its_gradients(body, call):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mode", "T"), [("chunked", 2**16), ("attention", 2**12)])
 def test_a_long_text_of_like_keys_is_rounded_once_for_each_chunk(body, mode, T):
     """Token by token, each would lose to a sum that is ten thousand times as large."""
@@ -151,6 +153,7 @@ def test_a_long_text_of_like_keys_is_rounded_once_for_each_chunk(body, mode, T):
     assert ((z - wanted) / wanted).abs().max() <= T / 32 * 2**-25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decay", ["none", "token"])
 @pytest.mark.parametrize("heads", [1, 2])
 def test_threads_change_no_bit(body, heads, decay):

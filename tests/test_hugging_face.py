@@ -52,6 +52,7 @@ def close(ours, theirs):
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_their_model_is_ours_and_goes_through_files(way, tmp_path):
     theirs = attending(WAYS[way])
@@ -64,6 +65,7 @@ def test_their_model_is_ours_and_goes_through_files(way, tmp_path):
             close(again(tokens).logits, theirs(tokens).logits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_their_cache_gives_what_our_machine_samples(way, tmp_path):
     theirs, prompt = attending(WAYS[way]), torch.randint(19, (2, 20))

@@ -101,6 +101,7 @@ def test_the_operators_with_decay_are_the_definition(constant):
     torch.library.opcheck(gradient_operator, call, test_utils=OPERATOR_RULES)
 
 
+@pytest.mark.slow
 def test_numbers_that_nobody_can_see_are_not_looked_at():
     """A compiler and torch.func trace the call, whose checks of values would break the trace."""
     q, g = torch.rand(1, 5, 2, 3), -torch.rand(1, 5, 2)

@@ -169,6 +169,7 @@ def markov(x):
     return dict(zip("abc", rows[x[-1]] if x else (0.6, 0.3, 0.1), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["walking", "autoregressive"])
 def test_sampling_frequencies_follow_the_distribution(way):
     t, n, rng = 3, 20_000, Random(7)

@@ -114,7 +114,7 @@ VERDICTS = {
             device_name(race.timed(n)) == device_name(mode_speed.narrowest()) for n in race.CONTEXTS
         )
     ),
-    "both stay at the loss of letter pairs for thousands of updates": lambda: every(
+    "both stay near the loss of letter pairs for thousands of updates": lambda: every(
         (loss_curves.leaves_pairs(run) or 0) > 2000 for run in loss_curves.nano_pair(4096)
     ),
     "The ratio is largest here": lambda: all(

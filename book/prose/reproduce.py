@@ -63,9 +63,9 @@ VERDICTS = {
         race.ratio(4096) < 10
         and 20 < mode_speed.ratio_to_softmax(4096) < mode_speed.ratio_to_softmax(4096, "forward")
     ),
-    "a larger state alone is not enough": lambda: (
-        behind(Arm("Taylor 2"), Arm("elu + 1")).mean > 0
-        and behind(Arm("power 2"), Arm("elu + 1")).mean > 0
+    "here a larger state came with other weights, and two of three end higher": lambda: (
+        is_above(behind(Arm("Taylor 2"), Arm("elu + 1")))
+        and is_above(behind(Arm("power 2"), Arm("elu + 1")))
         and behind(Arm("Taylor 4"), Arm("elu + 1")).mean < 0
     ),
     "not alike at these": lambda: (

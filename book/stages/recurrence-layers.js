@@ -32,7 +32,7 @@ window.Recurrence ??= (() => {
     "AFT-simple": ["none", "channel", "gate"],
     RWKV: ["channel", "channel", "gate"],
     RetNet: ["fixed", "key", "query"],
-    "Mamba-2": ["input", "key", "query"],
+    "Mamba-2's decay": ["input", "key", "query"],
     GLA: ["channels", "key", "query"],
     DeltaNet: ["none", "delta", "query"],
     "Gated delta rule": ["input", "delta", "query"],

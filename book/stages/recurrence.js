@@ -23,7 +23,7 @@
     write: { alike: "fixed" },
     read: { fixed: "fixed" },
   };
-  const FIRST = { text: "a state can forget", preset: "Mamba-2" };
+  const FIRST = { text: "a state can forget", preset: "Mamba-2's decay" };
   const VALVES = [DECAYS, WRITES, READS];
 
   const FORMULAS = {

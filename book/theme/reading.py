@@ -20,7 +20,7 @@ from . import notebooks
 ROOT = Path(__file__).resolve().parents[2]
 # Folders that cells read, and those that turn a page into a document.
 INPUTS = ("lsa", "experiments", "results", "book/figures", "book/explorable", "book/theme")
-INPUT_KINDS = {".py", ".json", ".sha256"}
+INPUT_KINDS = {".py", ".cpp", ".inl", ".json", ".sha256"}
 FILES = (
     "book/javascript.py",
     "book/explorable/explorable-model.js",

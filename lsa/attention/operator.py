@@ -110,21 +110,22 @@ gradient_operator = operator(
 )  # fmt: skip
 
 
-class _Recorded(torch.autograd.Function):
-    """The operator with its gradient, recorded as one autograd node: less host time in eager calls.
+def _record(ctx: Any, *flat: Any) -> tuple[Tensor, ...]:
+    with below_autograd():
+        out = _chosen(attend_operator, _forward, flat)(*flat)
+    _save_forward(ctx, flat, out)
+    ctx.mark_non_differentiable(*out[3:])
+    return out
 
-    torch.compile uses the gradient that is registered with the operator.
-    """
 
-    @staticmethod
-    def forward(ctx: Any, *flat: Any) -> tuple[Tensor, ...]:
-        with below_autograd():
-            out = _chosen(attend_operator, _forward, flat)(*flat)
-        _save_forward(ctx, flat, out)
-        ctx.mark_non_differentiable(*out[3:])
-        return out
-
-    backward = staticmethod(_backward)
+# The operator with its gradient, recorded as one autograd node: less host time in eager calls.
+# torch.compile uses the gradient that is registered with the operator. A class in the module would
+# break IPython's %autoreload, which follows it to its backward class and back, without end.
+_recorded = type(
+    "_Recorded",
+    (torch.autograd.Function,),
+    {"forward": staticmethod(_record), "backward": staticmethod(_backward)},
+).apply
 
 
 def attend(call: Call) -> differentiable.Sums:
@@ -137,7 +138,7 @@ def attend(call: Call) -> differentiable.Sums:
     if torch.compiler.is_compiling() or is_traced():
         o, S, z, *_ = attend_operator(*call)
     elif torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
-        o, S, z, *_ = _Recorded.apply(*call)
+        o, S, z, *_ = _recorded(*call)
     elif is_at_hand(call.q) and {*map(type, inputs)} <= PLAIN:
         return dispatch.attend(call)
     else:

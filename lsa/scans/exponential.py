@@ -4,7 +4,7 @@ For keys k_t, values v_t and a decay w >= 0 (a rate a token), all of them vector
 
     num_t = sum_{j<=t} exp(k_j - (t - j) w) v_j        den_t = the same without v_j.
 
-exp(k) overflows float32 from k = 88. So both sums are stored divided by exp(top_t), where
+exp(k) overflows float32 from k = 88.8. So both sums are stored divided by exp(top_t), where
 top_t = max_{j<=t} (k_j - (t - j) w) is the largest exponent in them, as in softmax. top cancels in
 the quotient of the two, and every exponential is at most 1.
 """

@@ -87,7 +87,7 @@ def test_what_depends_on_the_text_is_no_convolution(set_stage):
     _, frame = set_stage("recurrence")
     convolution = frame.get_by_role("radio", name="Convolution")
     formulas = set()
-    for layer in ("Mamba-2", "GLA", "DeltaNet", "Gated delta rule", "S6 (Mamba)"):
+    for layer in ("Mamba-2's decay", "GLA", "DeltaNet", "Gated delta rule", "S6 (Mamba)"):
         frame.get_by_label("Layer").select_option(layer)
         assert convolution.is_disabled()
         formulas.add(frame.locator(".recurrence-formula").inner_text())

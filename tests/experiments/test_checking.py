@@ -70,6 +70,7 @@ def test_a_sound_result_is_called_so_and_its_age_is_told(tmp_path, capsys, monke
     assert said.startswith("loss_curves: cannot tell whether the code of 1 of 1 results has")
 
 
+@pytest.mark.slow
 def test_a_result_that_was_stopped_early_is_sound(tmp_path, capsys):
     stopped = one(complete=False, config__updates=9, config__train_seconds=0.0)
     put(tmp_path, record.sign(stopped), "nano-linear-256.partial.json")

@@ -58,6 +58,7 @@ def curves(tables):
     return {name: {k: v for k, v in t.items() if k != "seconds"} for name, t in tables.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_update_and_keeps_everything(tmp_path, monkeypatch, number):
     contents = config()
@@ -93,6 +94,7 @@ def _at_another_commit(*run, provenance=run_files.provenance):
     return {**provenance(*run), "commit": "f" * 40}
 
 
+@pytest.mark.slow
 def test_any_number_of_threads_continues(tmp_path, monkeypatch, capsys):
     """torchrun gives each of several ranks one thread, and a single process has several."""
     wanted = "loss_curves", "--only", "attention=linear"
@@ -186,6 +188,7 @@ def spoil(path, how):
         checkpoint.save(path, kept)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "said"),
     [

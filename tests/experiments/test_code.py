@@ -16,7 +16,7 @@ FILES = {
     "lsa/other.py": "def other(a):\n    return a\n",
 }
 PACKAGES = {path.rpartition("/")[0] for path in code.worktree()}
-NO_SUMS = {"experiments/harness", "lsa/parallel"}  # or imported by no experiment
+NO_SUMS = {"experiments/harness"}
 
 
 def tree(**files):
@@ -128,6 +128,7 @@ def test_the_cpp_of_a_package_counts_with_its_init(project):
         assert (sha, subject, ("lsa/body.cpp",)) == told(first)[0], subject
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", sorted(PACKAGES - NO_SUMS))
 def test_a_flipped_sign_is_reported_in_each_package(package, monkeypatch):
     """In the first of its files that has a sum and that an experiment imports."""
@@ -147,6 +148,7 @@ def test_a_flipped_sign_is_reported_in_each_package(package, monkeypatch):
     assert (change.commit, change.files) == (code.EDITED, (path,))
 
 
+@pytest.mark.slow
 def test_every_review_is_of_a_commit_and_gives_a_reason():
     lines = code.REVIEWED.read_text(encoding="utf-8").splitlines()
     assert all(len(line.split()) > 3 for line in lines if line and not line.startswith("#"))

@@ -44,6 +44,7 @@ def converted(folder, name, *more, keep=3):
     return main(command), out
 
 
+@pytest.mark.slow
 def test_the_first_heads_of_the_ranking_look_back_and_no_others(folder):
     status, out = converted(folder, "out")
     assert status == 0

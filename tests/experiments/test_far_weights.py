@@ -70,6 +70,7 @@ def test_weights_change_for_the_passage_alone_where_a_run_says_so():
     torch.testing.assert_close(o[:, :140], SoftmaxMix(4, 8, groups=GROUPS)(*qkv)[:, :140])
 
 
+@pytest.mark.slow
 def test_random_features_are_right_in_the_mean():
     qkv = drawn(100, scale=0.5)
     o = SoftmaxMix(4, 8, groups=GROUPS)(*qkv)

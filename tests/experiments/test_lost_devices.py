@@ -70,6 +70,7 @@ def rows(case, **options):
     return errors.measured(case, **options)
 
 
+@pytest.mark.slow
 def test_correctness_goes_on_after_a_fault_and_where_it_was_left(monkeypatch):
     whole = errors.rows
     monkeypatch.setattr(errors, "measured", whole, raising=False)

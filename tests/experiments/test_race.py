@@ -68,6 +68,7 @@ def test_losses_by_position_need_a_corpus_long_enough(made_corpus):
         )
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.integers(1, 70), st.sampled_from([8, 16, 32]))
 def test_windows_leave_out_only_what_cannot_be_seen(length, window):

@@ -81,6 +81,7 @@ def test_what_was_done_before_is_no_measure_of_a_runs_speed():
     assert (at["initial"], at["n"], at["total"]) == (900, 910, 1000)
 
 
+@pytest.mark.slow
 def test_training_by_the_clock_stops_at_its_seconds(tmp_path, made_corpus):
     outcome = train(tmp_path, config(updates=0, train_seconds=0.2))
     seconds = outcome.tables["train"]["seconds"]
@@ -88,6 +89,7 @@ def test_training_by_the_clock_stops_at_its_seconds(tmp_path, made_corpus):
     assert sum(seconds) >= 0.2 > sum(seconds[:-1])
 
 
+@pytest.mark.slow
 def test_micro_batches_change_nothing_but_memory(tmp_path, made_corpus):
     one = train(tmp_path, config(updates=2))
     four = train(tmp_path, config(updates=2, micro_batches=4))
@@ -237,6 +239,7 @@ def test_the_tenth_run_is_compiled_like_the_first(tmp_path):
     assert graphs == [run.config["n"] for run in runs]
 
 
+@pytest.mark.slow
 def test_forcing_a_run_again_never_loses_the_stored_one(tmp_path, monkeypatch):
     out = tmp_path / "out"
     assert smoke(tmp_path, "mode_speed") == 0

@@ -194,6 +194,7 @@ def test_a_wrong_clock_is_told_before_the_first_run(tmp_path, monkeypatch, capsy
     assert not [*record.paths(tmp_path / "out")]
 
 
+@pytest.mark.slow
 def test_a_record_that_was_edited_is_not_stored_and_is_set_aside(tmp_path, capsys):
     assert smoke(tmp_path, "mode_speed") == 0
     (path,) = record.paths(tmp_path / "out")

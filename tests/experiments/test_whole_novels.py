@@ -24,6 +24,7 @@ def test_a_novel_read_in_pieces_is_the_novel(attention):
     torch.testing.assert_close(found, losses(gpt, tokens), atol=2e-6, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [2, 33, 64, 65, 66, 96, 97, 98, 317])
 def test_every_token_is_predicted_once_with_half_a_window_before_it(length):
     gpt, tokens = model("linear"), torch.randint(256, (length,))

@@ -78,6 +78,7 @@ LARGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log_w", [3.0, 14.0, 60.0])
 def test_large_keys_outlast_a_decay_that_clears_all(log_w):
     """In float32 the sum of such decays does not hold the digits of a key of 800."""
@@ -97,6 +98,7 @@ def test_a_large_key_is_forgotten_in_a_text_of_a_million_tokens():
     assert (found.num / found.den == 1).all() and (found.top[:, 1:] == 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LARGE)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_keys_of_magnitude_100_neither_overflow_nor_vanish(name, dtype):

@@ -120,6 +120,7 @@ def test_shapes_are_computed_on_meta(attention):
     assert model.to("meta")(tokens.to("meta")).shape == (2, 7, 11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in CASES if "taylor" in name or "power" in name])
 def test_nothing_of_a_mode_is_kept(name):
     """Tensors of FakeTensorMode have no numbers, those of `functionalize` no meaning outside."""

@@ -68,6 +68,7 @@ def test_every_mode_is_the_published_recurrence(name, mode):
     np.testing.assert_allclose(layer.ssm(u)[0, :, 0].numpy(), expected, rtol=allowed, atol=allowed)
 
 
+@pytest.mark.slow
 @state_spaces
 @pytest.mark.parametrize("L", [1, 2, 3, 64, 1001, 1024])
 def test_the_kernel_is_what_an_impulse_leaves(name, L):

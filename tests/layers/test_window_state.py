@@ -141,6 +141,7 @@ def test_compiled_for_any_length_its_sizes_are_sums():
     assert not [size for size in sizes if "Min" in size or "Max" in size]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
 def test_without_a_window_the_forward_derivative_is_that_of_the_state():
     layer = WindowStateAttention(8, 2, window=0, first=0).double()

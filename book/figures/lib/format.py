@@ -59,10 +59,11 @@ def times(ratio: float) -> str:
 
 def times_between(slow: Row, fast: Row) -> str:
     """A ratio of two timings with the range from their quartiles: 290× (260–300)."""
-    ratio = slow["seconds"] / fast["seconds"]
-    ends = ratio, slow["low"] / fast["high"], slow["high"] / fast["low"]
-    middle, low, high = map(times, ends)
-    return f"{middle} ({low.removesuffix('×')}–{high.removesuffix('×')})"
+    middle = times(slow["seconds"] / fast["seconds"])
+    digits = len(middle.partition(".")[2].removesuffix("×"))
+    ends = slow["low"] / fast["high"], slow["high"] / fast["low"]
+    low, high = (f"{rounded(end):.{digits}f}" for end in ends)
+    return f"{middle} ({low}–{high})"
 
 
 def counted(number: int) -> str:

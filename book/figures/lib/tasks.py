@@ -53,10 +53,15 @@ class Ranged(Protocol):
 
 
 def with_range(found: Ranged) -> str:
-    """A share in per cent, ± half of its range over several seeds: "68% ± 3"; "99.6% ± 0.1"."""
+    """A share in per cent, ± half of its range over several seeds: "68% ± 3"; "99.6% ± 0.1".
+
+    A range of more than 30 points is told by its ends: "42% (1–65)".
+    """
     if found.high == found.low:
         return percent(found.mean)
     half = 50 * (found.high - found.low)
+    if half > 15:
+        return f"{percent(found.mean)} ({100 * found.low:.0f}–{100 * found.high:.0f})"
     digits = 0 if half >= 0.95 else 1
     return f"{100 * found.mean:.{digits}f}% ± {half:.{digits}f}"
 

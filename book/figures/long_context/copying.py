@@ -47,6 +47,7 @@ LABELS = {"unshifted": "Softmax without shift", "exp": "Exponential features"}
 NOVELS, RARE = "cache-novels", "cache-planted"
 STATE_TWICE = "window-and-sum-often-rate0.004"
 SLOW = "delta-slow-longer"  # gates that begin slow
+AT_TWICE = tuple(f"{name}-often-rate0.004" for name in ("sum", "gate", "ungated-delta", "delta"))
 OTHER_RATES = {"half": "rate0.001", "twice": "rate0.004"}
 SHOWN = ("softmax", "taylor-2", "exp", "linear", "gated-delta", "delta")  # at first
 NEAREST, BACK = 64, (64, 256, 1024, 4096)
@@ -137,6 +138,22 @@ def loss(name: str, distance: int, update: int) -> float:
 def on_novels(name: str, update: int) -> float:
     """Mean loss on held-out novels as they are, after so many updates. Raises NotMeasuredError."""
     return fmean(losses_by_update(run)[update] for run in seeds_of(name, update))
+
+
+def kept_back(name: str, distance: int = 1024) -> float:
+    """Gain from a distance, over that from 64 bytes back, after the longest runs."""
+    far, near = (gain(name, back, 1800).mean for back in (distance, 64))
+    return far / near
+
+
+def is_seen_with_both_seeds(higher: str, lower: str, update: int, distance: int) -> bool:
+    """Whether one model gains more than another, seed by seed, in two."""
+    above, below = (by_seed(name, update, distance) for name in (higher, lower))
+    return (
+        above.keys() == below.keys()
+        and len(above) == 2
+        and all(above[seed] > below[seed] for seed in above)
+    )
 
 
 def asked(name: str) -> list[int]:

@@ -173,16 +173,25 @@ def _range(found: Share) -> str:
     return low if low == high else f"{low} to {high}"
 
 
+def rate_of(model: str) -> float:
+    """The learning rate at which a model does best. Raises NotMeasuredError."""
+    return need(by_model().get(model), f"{EXPERIMENT}: no {model}")[0]["config"]["learning_rate"]
+
+
 def at_rate_of(other: str, model: str, distance: int) -> Share:
     """A model's share after noise at the best rate of another. Raises NotMeasuredError."""
-    rate = need(by_model().get(other), f"{EXPERIMENT}: no {other}")[0]["config"]["learning_rate"]
+    return at_rate(rate_of(other), model, "noise", distance)
+
+
+def at_rate(rate: float, model: str, between: str, distance: int) -> Share:
+    """A model's share at a learning rate. Raises NotMeasuredError."""
     found = [
         answer
         for kind, runs in at_all_rates(TASK).items()
         for run in runs
         if kind.model == model and run["config"]["learning_rate"] == rate
         for answer in answers(run)
-        if answer["between"] == "noise" and answer["distance"] == distance
+        if answer["between"] == between and answer["distance"] == distance
     ]
     return share(need(found, f"{EXPERIMENT}: no {model} at rate {rate}"))
 
@@ -202,6 +211,9 @@ def numbers() -> dict[str, str]:
     return in_words(
         **functions,
         noise_delta_rate=lambda: _range(at_rate_of("linear", "delta", 16384)),
+        pairs_softmax_rate=lambda: _range(
+            at_rate(3 * rate_of("softmax"), "softmax", "pairs", 4096)
+        ),
         again_keys=lambda: _first()["config"]["vocab"] // 4,
         again_apart=lambda: f"{100 * apart():.0f}",
         again_questions=lambda: need(answers(_first()), f"{EXPERIMENT}: no {TASK}")[0]["questions"],

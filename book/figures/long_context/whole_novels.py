@@ -192,10 +192,15 @@ def table() -> Table | Missing:
     return Table([*titles, "linear less softmax"], cells, align="rrrrr", wrap=True)
 
 
-def within() -> tuple[int, int]:
-    """Number of the table's intervals that include zero, and number of intervals."""
-    costs = [one for context in race.CONTEXTS for one in at_the_end(context)]
-    return sum(abs(one["cost"]) < one["half"] for one in costs), len(costs)
+def points() -> list[tuple[str, int, dict[str, float]]]:
+    """Attention, context of the training and cost of each point of the figure."""
+    models = dict.fromkeys(map(model_of, learned("whole_novels")))
+    return [(*model, point) for model in models for point in by_doubling(runs_of(*model))]
+
+
+def beyond_zero(sign: int) -> list[tuple[str, int, dict[str, float]]]:
+    """The points of which the 95% interval is above zero (1: a cost) or below (−1: a gain)."""
+    return [found for found in points() if sign * found[-1]["cost"] > found[-1]["half"]]
 
 
 def _plain(point: dict[str, float]) -> str:
@@ -231,7 +236,9 @@ def numbers() -> dict[str, str]:
         novels_cost=lambda: cost("linear"),
         novels_loss=lambda: f"{last_read('linear', race.MAIN)['loss']:.2f}",
         novels_differences=lambda: counted(len(differences())),
-        novels_within=lambda: "{} of {}".format(*map(counted, within())),
+        novels_intervals=lambda: counted(len(need(points(), "whole_novels"))),
+        novels_costs=lambda: counted(len(beyond_zero(1))).capitalize(),
+        novels_gains=lambda: counted(len(beyond_zero(-1))).capitalize(),
         novels_count=lambda: counted(len({
             one["novel"] for one in rows(runs_of("linear", race.MAIN)[0], "positions")
         })),

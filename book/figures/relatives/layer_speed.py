@@ -12,7 +12,7 @@ from ..lib.format import duration, in_words, size, times, times_between
 from ..lib.records import NotMeasuredError, Record, Row, have, provenance, rows
 from ..lib.tables import Missing
 
-SHORT, LONG, BATCH = 256, 16384, 16  # tokens and texts that the prose mentions
+SHORT, MIDDLE, LONG, BATCH = 256, 4096, 16384, 16  # tokens and texts that the prose mentions
 SHOWN = ("softmax", "linear", "delta", "rwkv", "s6")  # no two look alike in the plot
 
 
@@ -136,6 +136,11 @@ def ahead(layer: str, other: str, length: int) -> float:
     return _step(other, length)["seconds"] / _step(layer, length)["seconds"]
 
 
+def step_grows(layer: str) -> float:
+    """Seconds of a training step at the longest text over those at a quarter of its length."""
+    return _step(layer, LONG)["seconds"] / _step(layer, MIDDLE)["seconds"]
+
+
 def _ahead(layer: str, other: str, length: int) -> str:
     """`ahead` for prose, with the range from the quartiles."""
     return times_between(_step(other, length), _step(layer, length))
@@ -176,6 +181,8 @@ def numbers() -> dict[str, str]:
         step_linear=lambda: _ahead("linear", "softmax", LONG),
         step_gated=lambda: _ahead("gated", "softmax", LONG),
         step_length=lambda: f"{SHORT:,}",
+        step_middle=lambda: f"{MIDDLE:,}",
+        step_delta_grows=lambda: f"{step_grows('delta'):.0f}-fold",
         **functions,
         **behind,
     )

@@ -123,7 +123,7 @@ def share(model: str, heads: int = 1) -> Share:
 
 # Models whose recall the chapters give.
 TOLD = (
-    "softmax", "linear", "gated", "gla", "delta", "delta-adds", "gated-delta", "power",
+    "softmax", "linear", "gated", "gla", "delta", "delta-adds", "gated-delta", "mamba", "power",
 )  # fmt: skip
 CASES = (32, 32, 64, 68), (8, 128, 64, 500)  # K, V, pairs, tokens, for which the text gives the law
 
@@ -156,6 +156,7 @@ def numbers() -> dict[str, str]:
         rough_half=lambda: rough,
         rough_drawn=lambda: percent(random_codes.right_when_drawn(K, V, rough, tokens)),
         narrow_behind=lambda: lead(TASK, "linear", "delta", heads=NARROW).spread(0),
+        narrowest_behind=lambda: lead(TASK, "linear", "delta", heads=NARROWEST).spread(0),
         **told,
         **narrow,
     )

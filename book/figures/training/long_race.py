@@ -27,7 +27,7 @@ TEXTS = {"all": (0, True), "again": (1, True), "some": (0, False)}  # seed, whet
 DISTANCES = (64, 128, 256, 512, 896)
 EARLY, MIDDLE = 305, 2440  # updates after which the lead of the chapter's sentences is taken
 SOME = 4880  # updates of runs that do not read all text
-AT_50_MB = 9  # the mark of `far_saves` at which the rate of runs on all text is still constant
+AT_55_MB = 10  # the last mark of `far_saves` at which runs on all text have a constant rate
 LITTLE, MUCH = 0.1, 0.25  # gain after 64 bytes of a model that does not copy, and of one that does
 EVERYWHERE = (1, 1024)  # positions in a window
 PARTS = ((1, 127), (128, 255), (256, 511), (512, 1024))  # of a window, from its first byte
@@ -238,6 +238,21 @@ def lead(
     """By how much linear attention's loss is below softmax's, novel by novel."""
     own, other = (by_novel(of(model, seed, whole=whole), within)[update] for model in PAIR)
     return compare([b - a for a, b in zip(own, other, strict=True)])
+
+
+def lag_grows(seed: int = 0) -> Pairs:
+    """How much more of a lag linear attention has at a window's end than at its start.
+
+    After all text, novel by novel, in the last part less the first.
+    """
+    update = of("linear", whole=True)["config"]["updates"]
+    models = [of(model, seed, whole=True) for model in PAIR]
+    first, last = (
+        [own - other for own, other in zip(*losses_of_part, strict=True)]
+        for part in (PARTS[0], PARTS[-1])
+        for losses_of_part in [[by_novel(run, part)[update] for run in models]]
+    )
+    return compare([b - a for a, b in zip(first, last, strict=True)])
 
 
 def last_lead(seed: int = 0, *, whole: bool, within: tuple[int, int] = EVERYWHERE) -> Pairs:

@@ -8,7 +8,7 @@ from ..lib.format import in_words, percent, times_between
 from ..lib.pairs import Pairs, compare
 from ..lib.tables import Missing, Table
 from .long_race import (
-    AT_50_MB,
+    AT_55_MB,
     CONTROL,
     EARLY,
     EXPERIMENT,
@@ -120,6 +120,7 @@ def numbers() -> dict[str, str]:
         long_all_behind=lambda: of_all(lambda seed: last_lead(seed, whole=True).spread(), *PAIR),
         long_all_far=lambda: far_saves(whole=True)[-1].spread(),
         long_all_more=lambda: more_with_all("linear", 64).spread(),
-        long_all_far_constant=lambda: far_saves(whole=True)[AT_50_MB].spread(),
+        long_all_near_more=lambda: more_with_all("linear, near only", 64).spread(),
+        long_all_far_constant=lambda: far_saves(whole=True)[AT_55_MB].spread(),
         long_all_64=lambda: compare(last_gains("linear", 64, whole=True)).spread(),
     )

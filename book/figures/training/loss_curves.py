@@ -61,7 +61,7 @@ def yardsticks(records: list[Record]) -> list[Series]:
     return lines
 
 
-def figure(id: str = "headline") -> Explorable | Missing:
+def figure(id: str = "first-runs") -> Explorable | Missing:
     """Loss on held-out novels against updates and time: the book's first runs."""
     records = [run for run in have("loss_curves") if curve(run)["update"]]
     if not records:

@@ -78,6 +78,16 @@ def leaves(remedy: str, attention: str) -> float | None:
     return None if None in firsts else fmean(firsts)
 
 
+def stays(remedy: str) -> bool:
+    """Whether the plateau stays with a remedy, for both attentions. Raises NotMeasuredError."""
+    return all(leaves(remedy, name) is None for name in ATTENTION)
+
+
+def leave(*remedies: str) -> bool:
+    """Whether both attentions leave it with each of the remedies. Raises NotMeasuredError."""
+    return all(leaves(remedy, name) is not None for remedy in remedies for name in ATTENTION)
+
+
 def figure(id: str = "plateau") -> Explorable | Missing:
     """Loss by update at 1,024 bytes, a curve for every remedy."""
     drawn = {key: records for key, records in runs().items() if key[0] in DRAWN}

@@ -163,21 +163,12 @@ def lead_after(updates: int) -> Pairs:
 
     Raises NotMeasuredError.
     """
-    return _apart_after(updates, NEAR, CONVOLUTION)
-
-
-def behind_after(updates: int) -> Pairs:
-    """Nats by which linear attention is behind softmax after `updates`. NotMeasuredError."""
-    return _apart_after(updates, "linear", "softmax")
-
-
-def _apart_after(updates: int, *models: str) -> Pairs:
     one, other = (
         {
             run["config"]["seed"]: losses_by_update(run)[updates]
             for run in by_model(LONG_RUNS).get(name, ())
         }
-        for name in models
+        for name in (NEAR, CONVOLUTION)
     )
     return compare([one[seed] - other[seed] for seed in one.keys() & other.keys()])
 
@@ -240,7 +231,6 @@ def numbers() -> dict[str, str]:
         scaling_again_apart=lambda: f"{max(map(abs, trained_again())):.3f}",
         two_bytes=lambda: f"{end(CONVOLUTION, LONG_RUNS):.3f}",
         **{f"two_bytes_after_{n}": lambda n=n: lead_after(n).spread(2) for n in (512, 2048)},
-        **{f"behind_after_{n}": lambda n=n: behind_after(n).spread() for n in (512, 2048)},
         near_1024=lambda: f"{end(NEAR, LONG_RUNS):.3f}",
         near_4096=lambda: f"{end(NEAR, MAIN):.3f}",
         five_letters=lambda: f"{ngram_baseline.loss(5):.3f}",

@@ -86,6 +86,9 @@ def table() -> Table | Missing:
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on training: the rates."""
     return in_words(
-        rates_linear_twice=lambda: rise("linear", TWICE).spread(),
+        **{
+            f"rates_{name}_twice": lambda name=name: rise(name, TWICE).spread()
+            for name in ATTENTIONS
+        },
         scaling_again=lambda: _again()[1],
     )

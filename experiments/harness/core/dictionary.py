@@ -50,7 +50,7 @@ have none |
 A device's folder is its name; for a CPU also the number of threads that torch would use. A run
 whose `config` names `threads` used that many.
 
-Trained weights, `<run>.weights.npz`, lie beside some runs of `race` and `long_race`. A matrix
+Trained weights, `<run>.weights.npz`, lie beside some runs. A matrix
 NAME is two arrays: `NAME`, int8 [out, in], and `NAME.scale`, float32 [out]; their product is
 the weight. A vector is stored as float32. Names are those of `lsa.gpt.GPT`'s state dictionary,
 which `experiments.harness.learning.weights.unpack_weights` gives back.

@@ -1,1 +1,1 @@
-"""The three modes as Triton kernels. Only tuning/segments.py can be imported without Triton."""
+"""The three modes as Triton kernels."""

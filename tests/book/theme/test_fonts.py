@@ -25,6 +25,7 @@ def site(tmp_path):
 FORMULAS = (r"x \in \R", r"\sum_{i\le t} \frac{\phi(q)}{Z} < \infty", r"\bigl\lceil a \bigr\rceil")
 
 
+@pytest.mark.slow
 def test_a_font_keeps_the_characters_of_the_formulas_and_loses_others(site):
     macros = {"R": "\\mathbb{R}"}
     set_ = "".join(formulas.render(tex, macros, display=True) for tex in FORMULAS)

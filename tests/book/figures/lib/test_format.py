@@ -9,7 +9,7 @@ def timing(seconds, low, high):
 
 def test_a_ratio_carries_what_the_quartiles_allow():
     slow, fast = timing(0.02, 0.018, 0.022), timing(0.01, 0.009, 0.012)
-    assert times_between(slow, fast) == "2.0× (1.50–2.4)"
+    assert times_between(slow, fast) == "2.0× (1.5–2.4)"
     assert times_between(timing(2.94, 2.6, 3.1), fast) == "290× (220–340)"
 
 

@@ -71,7 +71,7 @@ def measured(monkeypatch):
 
 def test_what_was_measured_is_drawn_over_one_process(measured):
     numbers = scaling.numbers()
-    assert numbers["linear_on_two"] == numbers["softmax_on_two"] == "2.0× (1.50–2.7)"
+    assert numbers["linear_on_two"] == numbers["softmax_on_two"] == "2.0× (1.5–2.7)"
     assert numbers["linear_on_four"] == numbers["linear_kept"] == "not measured yet"
     assert numbers["ring_products"] == "62%"
     drawn = [one for one in scaling.figure().curves if one.role == "series"]
