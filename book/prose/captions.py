@@ -96,7 +96,7 @@ VERDICTS: dict[str, Holds] = {
     ),
     "With all the text softmax begins to copy; linear attention does not": also(
         training.VERDICTS,
-        "it ends lower than linear attention (first seed). Linear attention does not copy",
+        "it ends lower than linear attention. Linear attention does not copy",
     ),
     "Larger models end lower with either attention": lambda: every(
         max(larger) < min(smaller)

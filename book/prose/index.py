@@ -26,9 +26,7 @@ NEAR = "softmax, near only"
 
 VERDICTS = {
     "Linear attention does not. At the end softmax is ahead": (
-        training.VERDICTS[
-            "it ends lower than linear attention (first seed). Linear attention does not copy"
-        ]
+        training.VERDICTS["it ends lower than linear attention. Linear attention does not copy"]
     ),
     "asked for one of 64 values, softmax is right in": lambda: min(recalled("softmax")) > 0.95,
     "linear attention in {glue:text}`recall_linear`, with a table": lambda: (

@@ -48,15 +48,16 @@ def lead_table() -> Table | Missing:
     """By how much softmax ends below linear attention, by the position in the window."""
     if not {*PAIR} <= {*runs(whole=True)}:
         return Missing(EXPERIMENT)
-    titles = ["bytes of the window", f"after {read(whole=False)}", f"after {read(whole=True)}"]
+    shown = [(whole, seed) for whole in (False, True) for seed in seeds_of(*PAIR, whole=whole)]
+    titles = [f"after {read(whole=whole)}, {ORDINALS[seed]} seed" for whole, seed in shown]
     cells = [
         [
             f"{first:,} to {last:,}",
-            *(behind(last_lead(whole=whole, within=(first, last))) for whole in (False, True)),
+            *(behind(last_lead(seed, whole=whole, within=(first, last))) for whole, seed in shown),
         ]
         for first, last in PARTS
     ]
-    return Table(titles, cells)
+    return Table(["bytes of the window", *titles], cells, wrap=True)
 
 
 def copies_table() -> Table | Missing:

@@ -102,6 +102,16 @@ def more_heads(weights: str) -> Pairs:
     return behind(Arm(weights, "fades", 8), Arm(weights, "fades"))
 
 
+def lower(suspect: str) -> Pairs:
+    """Nats by which a suspect's arm ends below elu + 1."""
+    return gap(suspect)._replace(mean=-gap(suspect).mean)
+
+
+def heads_of_elu(first: int, other: int) -> Pairs:
+    """Loss of elu + 1 with some heads minus that with others, if none decays."""
+    return behind(Arm("elu + 1", heads=first), Arm("elu + 1", heads=other))
+
+
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on training: states and maps."""
     taylor, linear = Arm("Taylor 2"), Arm("elu + 1")

@@ -26,7 +26,7 @@ RACE = (
 MORE = (
     "a larger model reads every training novel once, {long_all_read}. Softmax begins to copy "
     "passages, with one seed between {long_onset_0}, with another between {long_onset_1}. Linear "
-    "attention does not, and ends {long_all_behind} nats higher (one seed)."
+    "attention does not, and ends {long_all_behind} nats higher (two seeds)."
 )
 
 
