@@ -3,10 +3,8 @@
 from collections import defaultdict
 from collections.abc import Callable
 
-from torch.nn.functional import softplus
-
+from experiments.gate_starts import half_life
 from experiments.harness.learning.task_training import task_model
-from lsa.layers.gated import HeadDecay
 
 from ..figures.lib import tasks
 from ..figures.lib.records import Record, learned, need, of_config
@@ -49,10 +47,9 @@ def stuck(model: str) -> list[Record]:
     ]
 
 
-def first_rate(run: Record) -> float:
-    """By how much the logarithm of a head's state falls with each token, with first weights."""
-    [gate] = [part for part in task_model(run["config"]).modules() if isinstance(part, HeadDecay)]
-    return (gate.a.exp() * softplus(gate.proj.bias)).item()
+def first_half_life(run: Record) -> float:
+    """Tokens after which a run's state halves, with first weights and a gate's input of zero."""
+    return half_life(task_model(run["config"]))
 
 
 def solved(model: str) -> list[bool]:
@@ -190,7 +187,7 @@ VERDICTS = {
         and len({run["config"]["seed"] for run in stuck("gated-delta")}) == 1
     ),
     "and this seed's is the fastest of the three": lambda: every(
-        first_rate(failed) > first_rate(run)
+        first_half_life(failed) < first_half_life(run)
         for failed in stuck("gated-delta")
         for run in tasks.runs_of_model("recall", "gated-delta")
         if run["config"]["seed"] != failed["config"]["seed"]
