@@ -21,7 +21,7 @@ from .harness.core.tables import Tables, append, table
 from .harness.learning.answers import TEST_SEED, ask
 from .harness.learning.task_training import SMOKE, TASKS, TRAINING, TaskTraining
 
-HALF_LIVES = (1, 4, 16, 64)  # tokens; the texts have up to 256
+HALF_LIVES = (0.25, 0.5, 1, 4, 16, 64)  # tokens; the texts have up to 256
 SEEDS = (0, 1, 2)
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "gated-delta": ("delta", {"gated": True}),
@@ -53,7 +53,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     return [_run(model, half_life, seed, {}) for model, seed, half_life in turns]
 
 
-def _run(model: str, half_life: int, seed: int, rest: dict[str, Any]) -> Run:
+def _run(model: str, half_life: float, seed: int, rest: dict[str, Any]) -> Run:
     attention, options = MODELS[model]
     config = {
         "task": "recall", "model": model, "attention": attention, "attention_options": options,
