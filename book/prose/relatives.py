@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable
+from statistics import fmean
 
 from experiments.gate_starts import half_life
 from experiments.harness.learning.task_training import task_model
@@ -10,7 +11,7 @@ from ..figures.lib import tasks
 from ..figures.lib.records import Record, learned, need, of_config
 from ..figures.lib.tasks import hardest
 from ..figures.long_context.copying import is_seen_with_both_seeds, kept_back
-from ..figures.relatives import family, play, random_codes, recall
+from ..figures.relatives import family, gate_starts, play, random_codes, recall
 from ..figures.relatives.layer_speed import BATCH, LONG, SHORT, ahead, step_grows, tick
 from ..figures.relatives.overwriting import TASK, change, erasing, shares
 from . import every, is_above, is_undecided
@@ -186,11 +187,31 @@ VERDICTS = {
         len(stuck("gated-delta")) == 3
         and len({run["config"]["seed"] for run in stuck("gated-delta")}) == 1
     ),
-    "and this seed's is the fastest of the three": lambda: every(
-        first_half_life(failed) < first_half_life(run)
+    "That seed drew the fastest first decay: its state halves in less than a token": lambda: every(
+        first_half_life(failed) < min(1, first_half_life(run))
         for failed in stuck("gated-delta")
         for run in tasks.runs_of_model("recall", "gated-delta")
         if run["config"]["seed"] != failed["config"]["seed"]
+    ),
+    "With a half-life of one token, and all else as drawn, it recalls": lambda: (
+        {gate_starts.FAILED} == {run["config"]["seed"] for run in stuck("gated-delta")}
+        and gate_starts.shares("gated-delta", 1)[gate_starts.FAILED] > 0.4
+    ),
+    "With half a token or less every seed stays at chance, and from one token on none does": (
+        lambda: every(
+            (start < 1) == (share < 1.5 * recalled("none").high) and ((start < 1) or share > 0.4)
+            for start in gate_starts.by_start("gated-delta")
+            for share in gate_starts.shares("gated-delta", start)
+        )
+    ),
+    "points more than from one, with each of three seeds": lambda: (
+        gate_starts.slow_start().mean > 0
+        and gate_starts.slow_start().agreeing == gate_starts.slow_start().count == 3
+    ),
+    "Mamba-2's decay alone recalls least from the shortest start, too": lambda: every(
+        fmean(gate_starts.shares("gated", min(gate_starts.by_start("gated"))))
+        < fmean(gate_starts.shares("gated", start))
+        for start in [*gate_starts.by_start("gated")][1:]
     ),
     "tokens DeltaNet's step grows {glue:text}`step_delta_grows`": lambda: step_grows("delta") > 8,
     "Of one text, the tick of linear attention takes": lambda: all(

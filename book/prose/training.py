@@ -52,9 +52,8 @@ VERDICTS = {
         lower("all terms: softmax")
     ),
     "is ahead at every context, of softmax in a window of 128 bytes too": lambda: every(
-        linear < softmax - 0.02
+        is_below(race.in_the_same_time(context, other).behind)
         for context, other in product(race.CONTEXTS, ("softmax", "window"))
-        for _, softmax, linear in [race.in_the_same_time(context, other)]
     ),
     "A second fading head in place of the other lowers the loss": lambda: is_above(far_costs()),
     "all its runs come from another processor, so window and processor": lambda: (
@@ -329,7 +328,7 @@ VERDICTS = {
         if rate != scaling_rates.USUAL
     ),
     "In the race the signs are opposite": lambda: every(
-        linear < softmax for _, softmax, linear in map(race.in_the_same_time, race.CONTEXTS)
+        is_below(race.in_the_same_time(context).behind) for context in race.CONTEXTS
     ),
     "level at 2,048 and behind at 4,096. The runs differ": lambda: (
         far_better(256) < -0.05 and 0 < far_better(2048) < 0.03 and far_better(4096) > 0.3

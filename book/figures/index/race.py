@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 from statistics import fmean
+from typing import NamedTuple
 
 from ...explorable.figure import Crossing, Explorable, Filter, Series, Toggle
 from ..lib import pairs
@@ -241,24 +242,46 @@ def _yardsticks(series: list[Series]) -> list[Series]:
     return lines
 
 
-def in_the_same_time(context: int, other: str = "softmax") -> tuple[float, float, float]:
-    """Minutes of linear attention's updates, another's loss by then, and linear attention's end.
+class SameTime(NamedTuple):
+    """Losses when linear attention has made its updates, means over seeds.
+
+    minutes  that its updates take
+    other    loss of the model it is compared with, by then
+    linear   its own
+    behind   linear less other, in pairs of a seed
+    """
+
+    minutes: float
+    other: float
+    linear: float
+    behind: pairs.Pairs
+
+
+def in_the_same_time(context: int, other: str = "softmax") -> SameTime:
+    """Both losses at the minute when linear attention is done. Raises NotMeasuredError.
 
     The other's loss is interpolated between its validations before and after, or is its last one
-    if all of its updates are made by then. Raises NotMeasuredError.
+    if all of its updates are made by then.
     """
-    last = end("linear", context)
     runs = by_model(context)
-    if other not in runs:
-        raise NotMeasuredError(f"race: no {other} at {context}")
-    spent = max(mean_curve(runs["linear"])) * seconds("linear", context) / 60
-    made, curve = 60 * spent / seconds(other, context), mean_curve(runs[other])
+    linear = {_seed(run): losses_by_update(run) for run in runs.get("linear", ())}
+    beside = {_seed(run): losses_by_update(run) for run in runs.get(other, ())}
+    seeds = need(sorted(linear.keys() & beside.keys()), f"race: no {other} at {context}")
+    updates = max(linear[seeds[0]])
+    spent = updates * seconds("linear", context)
+    made = spent / seconds(other, context)
+    losses = [(_interpolated(beside[seed], made), linear[seed][updates]) for seed in seeds]
+    behind = pairs.compare([own - loss for loss, own in losses])
+    return SameTime(spent / 60, *map(fmean, zip(*losses, strict=True)), behind)
+
+
+def _interpolated(curve: dict[int, float], made: float) -> float:
     for (before, high), (after, low) in pairwise(curve.items()):
         if before <= made < after:
-            return spent, high + (low - high) * (made - before) / (after - before), last
+            return high + (low - high) * (made - before) / (after - before)
     if made < max(curve):
-        raise NotMeasuredError(f"race: {other} was not validated by then at {context}")
-    return spent, curve[max(curve)], last
+        raise NotMeasuredError("race: not validated by then")
+    return curve[max(curve)]
 
 
 def positions(context: int, reading: str = "own") -> dict[str, dict[int, float]]:

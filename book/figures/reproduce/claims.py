@@ -6,6 +6,7 @@ from lsa.cost.modes import mode_cost
 
 from ..index import mode_speed, race, race_numbers, sampling_speed, speedup
 from ..lib.format import duration, in_words, percent, times
+from ..lib.pairs import Pairs
 from ..lib.records import have
 from ..linear_self_attention import variants
 from ..relatives import layer_speed
@@ -46,10 +47,9 @@ def ends(context: int) -> tuple[float, float]:
     return softmax, linear
 
 
-def same_time_gain(other: str = "softmax") -> float:
-    """Nats by which the race's linear attention is lower when its updates are made."""
-    _, loss, linear = race.in_the_same_time(race.MAIN, other)
-    return loss - linear
+def same_time_gain(other: str = "softmax") -> Pairs:
+    """Linear attention's loss less another's when the race's linear attention is done."""
+    return race.in_the_same_time(race.MAIN, other).behind
 
 
 def best_chunk() -> int:
@@ -86,8 +86,8 @@ def numbers() -> dict[str, str]:
         **in_words(
             **functions,
             worse_share=lambda: percent(max(map(worse_share, CONTEXTS))),
-            same_time=lambda: f"{same_time_gain():.2f}",
-            same_time_window=lambda: f"{same_time_gain('window'):.2f}",
+            same_time=lambda: same_time_gain().spread(2),
+            same_time_window=lambda: same_time_gain("window").spread(2),
             layer_forward_4096=lambda: times(mode_speed.ratio_to_softmax(4096, "forward")),
             layer_65536=lambda: times(mode_speed.ratio_to_softmax(65536)),
             chunk=best_chunk,

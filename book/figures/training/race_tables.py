@@ -95,14 +95,13 @@ def same_time_table() -> Table | Missing:
     cells = []
     for context in CONTEXTS:
         try:
-            spent, softmax, linear = in_the_same_time(context)
+            then = in_the_same_time(context)
         except NotMeasuredError:
             continue
-        apart = f"{linear - softmax:+.3f}".replace("-", "−")
-        losses = f"{softmax:.3f}", f"{linear:.3f}", apart
-        cells.append([f"{context:,}", f"{spent:.1f}", *losses])
-    titles = ["context", "minutes", "softmax", "linear", "linear less softmax"]
-    return Table(titles, cells, align="rrrrr") if cells else Missing("race")
+        losses = f"{then.other:.3f}", f"{then.linear:.3f}", then.behind.signed()
+        cells.append([f"{context:,}", f"{then.minutes:.1f}", *losses, then.behind.of()])
+    titles = ["context", "minutes", "softmax", "linear", "linear less softmax", "seeds"]
+    return Table(titles, cells, align="rrrrrr") if cells else Missing("race")
 
 
 def config() -> dict:
