@@ -53,8 +53,8 @@ VERDICTS = {
         over_seeds(LINEAR_BEHIND).mean < 0
         and every(is_below(long_race.last_lead(seed, whole=True)) for seed in long_race.SEEDS)
     ),
-    "holds at 4,096 after an hour, where softmax had just left the plateau; level at 2,048; "
-    "worse at 256": lambda: (
+    "holds at 4,096 after an hour, where softmax had just left the plateau; lower by less than "
+    "0.03 nats at 2,048; worse at 256": lambda: (
         far_better(4096) > 0.3 and 0 < far_better(2048) < 0.03 and far_better(256) < -0.05
     ),
     "| holds | nano at 4,096: {glue:text}`same_time` nats lower after": lambda: is_below(

@@ -135,6 +135,7 @@ def numbers() -> dict[str, str]:
         "letter_pairs": lambda: f"{ngram_baseline.loss(2):.3f}",
         "triples": lambda: f"{ngram_baseline.loss(3):.3f}",
         "seeds_count": lambda: counted(over_seeds(LINEAR_BEHIND).count),
+        "apart_16384": lambda: linear_behind(16384).spread(),
         "seeds_behind": lambda: over_seeds(LINEAR_BEHIND).spread(),
         "seeds_far_costs": lambda: far_costs().spread(),
         "near_lead_16384": lambda: near_lead(16384).spread(),

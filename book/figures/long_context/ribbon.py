@@ -16,7 +16,7 @@ from .long_context import MAIN, MODELS, gains, runs_of
 PARTS = {
     "softmax": "softmax (its cache)",
     "linear": "linear (its state)",
-    "gated": "gated linear",
+    "gated": "Mamba-2's decay",
     "delta": "delta rule",
 }
 

@@ -27,7 +27,6 @@ TEXTS = {"all": (0, True), "again": (1, True), "some": (0, False)}  # seed, whet
 DISTANCES = (64, 128, 256, 512, 896)
 EARLY, MIDDLE = 305, 2440  # updates after which the lead of the chapter's sentences is taken
 SOME = 4880  # updates of runs that do not read all text
-AT_55_MB = 10  # the last mark of `far_saves` at which runs on all text have a constant rate
 LITTLE, MUCH = 0.1, 0.25  # gain after 64 bytes of a model that does not copy, and of one that does
 EVERYWHERE = (1, 1024)  # positions in a window
 PARTS = ((1, 127), (128, 255), (256, 511), (512, 1024))  # of a window, from its first byte
@@ -221,6 +220,13 @@ def marks(run: Record) -> list[int]:
     """Updates at which both losses and gains are compared: every 5 MB."""
     every = run["config"]["validate_every"]
     return [update for update in by_novel(run) if update and update % every == 0]
+
+
+def constant_marks() -> list[int]:
+    """Marks of all text until which the learning rate is constant."""
+    run = of("linear", whole=True)
+    last = run["config"]["updates"] - run["config"]["cooldown_updates"]
+    return [update for update in marks(run) if update <= last]
 
 
 def far_saves(seed: int = 0, *, whole: bool = False) -> list[Pairs]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 
 from ..lib.format import in_words, percent, times_between
 from ..lib.pairs import Pairs, compare
 from ..lib.tables import Missing, Table
 from .long_race import (
-    AT_55_MB,
     CONTROL,
     EARLY,
     EXPERIMENT,
@@ -17,6 +17,8 @@ from .long_race import (
     PAIR,
     PARTS,
     SEEDS,
+    by_novel,
+    constant_marks,
     each_seed,
     far_saves,
     gains,
@@ -38,10 +40,23 @@ from .long_race import (
 ORDINALS = ("first", "second")
 
 
-def read_meanwhile() -> str:
-    """Text that softmax has read when linear attention has read all. Raises NotMeasuredError."""
-    faster = pace("linear")["seconds"] / pace("softmax")["seconds"]
-    return read(whole=True, update=round(faster * of("linear", whole=True)["config"]["updates"]))
+def lead_meanwhile(update: int, seed: int = 0) -> Pairs:
+    """Linear attention's lead at the minute of its update, softmax being as far as it is then.
+
+    Novel by novel, of the runs on all text. Softmax's losses are interpolated between marks.
+    """
+    own, other = (by_novel(of(model, seed, whole=True)) for model in PAIR)
+    made = update * pace("linear")["seconds"] / pace("softmax")["seconds"]
+    before = max(mark for mark in other if mark <= made)
+    after = min(mark for mark in other if mark > before)
+    way = (made - before) / (after - before)
+    then = [a + way * (b - a) for a, b in zip(other[before], other[after], strict=True)]
+    return compare([b - a for a, b in zip(own[update], then, strict=True)])
+
+
+def minutes(model: str) -> str:
+    """What all updates of all text take. Raises NotMeasuredError."""
+    return f"{of(model, whole=True)['config']['updates'] * pace(model)['seconds'] / 60:.0f}"
 
 
 def lead_table() -> Table | Missing:
@@ -58,6 +73,12 @@ def lead_table() -> Table | Missing:
         for first, last in PARTS
     ]
     return Table(["bytes of the window", *titles], cells, wrap=True)
+
+
+def softmax_leads(seed: int = 0, *, whole: bool = True) -> list[bool]:
+    """In which parts of a window softmax's loss is lower, beyond chance. NotMeasuredError."""
+    leads = [last_lead(seed, whole=whole, within=part) for part in PARTS]
+    return [lead.mean + (lead.half or inf) < 0 for lead in leads]
 
 
 def copies_table() -> Table | Missing:
@@ -115,13 +136,19 @@ def numbers() -> dict[str, str]:
             )
             for seed in SEEDS
         },
-        long_meanwhile_read=read_meanwhile,
+        long_meanwhile_early=lambda: of_all(
+            lambda seed: lead_meanwhile(MIDDLE, seed).spread(), *PAIR
+        ),
+        long_meanwhile_late=lambda: of_all(
+            lambda seed: lead_meanwhile(constant_marks()[-1], seed).spread(), *PAIR
+        ),
+        **{f"long_minutes_{model}": lambda model=model: minutes(model) for model in PAIR},
         long_before_64=lambda: of_all(lambda seed: at_onset(seed, 0), "softmax"),
         long_after_64=lambda: of_all(lambda seed: at_onset(seed, 1), "softmax"),
         long_all_behind=lambda: of_all(lambda seed: last_lead(seed, whole=True).spread(), *PAIR),
         long_all_far=lambda: far_saves(whole=True)[-1].spread(),
         long_all_more=lambda: more_with_all("linear", 64).spread(),
         long_all_near_more=lambda: more_with_all("linear, near only", 64).spread(),
-        long_all_far_constant=lambda: far_saves(whole=True)[AT_55_MB].spread(),
+        long_all_far_constant=lambda: far_saves(whole=True)[len(constant_marks()) - 1].spread(),
         long_all_64=lambda: compare(last_gains("linear", 64, whole=True)).spread(),
     )
