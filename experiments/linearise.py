@@ -12,7 +12,8 @@ learn through the whole model from the teacher's predictions. In half of the tex
 tokens comes again. Loss and gain on passages of the test novels, as in `remove_exponential`, are
 measured before and after every 51,200 tokens. At the end they are measured at other distances too,
 and on lists of names and numbers. There is one seed and one learning rate for both arms, neither
-tuned. The runs named `long` continue from the end of the others.
+tuned. The runs named `long` continue from the end of the others. `untrained` stops after the fit
+of the features, and asks for passages without their copy too (`unseen`).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ ARMS: dict[str, dict[str, Any]] = {
     "state": {"kind": "window-state", "feature_map": "hedgehog", **NEAR},
     "window": {"kind": "window", **NEAR},
 }
+UNSEEN = ["unseen", 256, 32]
 SHORT, LONG, LONGEST = 6 * MARK, 24 * MARK, 54 * MARK
 BASE: dict[str, Any] = {
     **distilled_runs.BASE,
@@ -57,9 +59,10 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     none, long = "softmax-0", "softmax-0-long"
     plan = [
         (none, {"keeps_end": True}),
-        ("softmax-8", {"softmax_heads": 8}),
+        ("softmax-0-untrained", {"tokens": 0, "last": [UNSEEN]}),
+        ("softmax-8", {"softmax_heads": 8, "last": [*BASE["last"], UNSEEN]}),
         (long, {"tokens": LONG, "goes_on": none, "keeps_end": True}),
-        ("softmax-16", {"softmax_heads": 16}),
+        ("softmax-16", {"softmax_heads": 16, "last": [*BASE["last"], UNSEEN]}),
         ("softmax-0-longest", {"tokens": LONGEST, "goes_on": long}),
     ]
     return [

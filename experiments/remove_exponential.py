@@ -12,9 +12,11 @@ Rankings come from runs named `rank`, on eight texts of the validation novels. T
 distance 256, and for passages at 4,096 too (`ranked` in a configuration; of two rankings a head of
 each is taken in turn). One ranking takes the gradient of the gain with respect to each head's
 confinement, over four mixtures of both kinds of attention. Two are controls: the attention mass
-beyond the window, and random order. The measured texts are from the test novels, which were not
-used for ranking. The model may have read these novels when it was trained. That would make a
-passage easier the first time as well as the second.
+beyond the window, and random order. Runs with `ranked_by` take the heads that were ranked for the
+other kind of text. The measured texts are from the test novels, which were not used for ranking. In
+runs named `train` they are from the training novels, which nothing here was chosen on. The model
+may have read these novels when it was trained. That would make a passage easier the first time as
+well as the second.
 """
 
 from __future__ import annotations
@@ -118,6 +120,11 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     last = _sets("gradient", FAR, but=(269,))  # the last head alone is confined
     plan += _at("passages", FAR, last) + _at("unseen", FAR, [*ends, *far, *last])
     plan += _at("late", HERE, [*ends[:1], *first])
+    plan += _at("passages", HERE, [*ends, *few], split="train")
+    plan += _at("passages", HERE, _sets("gradient", first=(8,), but=(8, 24)), ranked_by="lists")
+    plan += _at("lists", HERE, _sets("gradient", first=(8,), but=(8, 24)), ranked_by="passages")
+    for order in ("random-1", "random-2"):
+        plan += _at("passages", HERE, _sets(order, first=(8,), but=(24,)))
     plan += _at("lists", HERE, _windows() + _layers())
     plan = [*{run.name: run for run in plan}.values()]
     return [Run(run.experiment, run.name, run.config, 500 + i) for i, run in enumerate(plan)]
@@ -126,14 +133,19 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 Case = tuple[str, str, dict[str, Any]]
 
 
-def _at(text: str, distance: int, cases: list[Case]) -> list[Run]:
-    rest = {"text": text, "distance": distance}
+def _at(text: str, distance: int, cases: list[Case], **others: str) -> list[Run]:
+    """Runs of one kind of text at one distance. others: its split, or what ranked the heads."""
+    rest = {"text": text, "distance": distance, **others}
     return [_run(where, name, {**config, **rest}) for where, name, config in cases]
 
 
 def _run(where: str, name: str, config: dict[str, Any]) -> Run:
     config = {**BASE, "where": where, **config}
     name = f"{config['text']}-{config['distance']}-{where}-{name}".removesuffix("-")
+    if config["split"] == "train":
+        name = f"train-{name}"
+    if "ranked_by" in config:
+        name = f"{name}-ranked-by-{config['ranked_by']}"
     return Run("remove_exponential", name, config, 0)
 
 
@@ -254,7 +266,8 @@ def confined(config: dict[str, Any], session: Session) -> tuple[Attention, list[
         return {"all": kind}, []
     if config["where"] == "layer":
         return {str(number): kind}, []
-    text = "lists" if config["text"] == "lists" else "passages"
+    own = "lists" if config["text"] == "lists" else "passages"
+    text = config.get("ranked_by", own)
     ranked = config.get("ranked", HERE)
     order = in_turn(
         ranked_heads(config["model"], text, config["order"], session.places, distance)

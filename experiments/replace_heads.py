@@ -12,8 +12,10 @@ state and decay. `hedgehog-F` has F learned features, so 4 F (64 + 1) bytes of s
 `taylor-2` has 2,145 fixed ones and `power-2` 2,080. `fades-N` is hedgehog-128 with a decay that
 halves the state in N tokens. `delta` is a delta rule with a state of 64 x 64 numbers a head, which
 a learned gate mixes with the window; `delta-adds` is the same without its erasing. At the end
-passages are measured at several distances, and lists of 1 to 64 names and numbers. The run
-`softmax` measures the teacher. The learning rate is not tuned.
+passages are measured at several distances, and lists of 1 to 64 names and numbers. In `unseen`
+another passage stood first, so that the copy's own effect is known. The run `softmax` measures the
+teacher. The run `fitted` fits its features to ten times as many tokens. The learning rate is not
+tuned.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ BASE: dict[str, Any] = {
         *(["passages", distance, 4] for distance in (4096, 7936)),
     ],
 }
+UNSEEN = ["unseen", 256, 32]
 SMOKE = {
     **distilled_runs.SMOKE,
     "order": "counted",
@@ -54,7 +57,7 @@ SMOKE = {
     "feature_tokens": 400,
     "tokens": 400,
     "asked": [["passages", 80, 1]],
-    "last": [["lists", 80, 1, 2]],
+    "last": [["lists", 80, 1, 2], ["unseen", 80, 2]],
 }
 
 
@@ -76,6 +79,8 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         ("first-8-delta-adds", {"arms": ["delta-adds"]}),
         ("first-8-fixed", {"arms": ["elu_plus_one-64", "power-2"]}),
         ("first-16", {"heads": 16}),
+        ("first-24-delta", {"heads": 24, "arms": ["delta"], "last": [*BASE["last"], UNSEEN]}),
+        ("first-8-fitted", {"arms": [MAIN], "feature_tokens": 10 * BASE["feature_tokens"]}),
         *((f"first-8-seed{seed}", {"seed": seed}) for seed in (1, 2)),
     ]
     return [

@@ -1,6 +1,7 @@
 """Guarded sentences of the chapter on a trained model."""
 
 from ..figures.lib.records import Record
+from ..figures.relatives.random_codes import right_by_the_law
 from ..figures.trained_model import (
     converted_speed,
     distances,
@@ -219,6 +220,9 @@ VERDICTS = {
     "States in the first 24 heads add more": lambda: (
         few_states.brings("gain").mean < few_states.brings("gain", heads=24).mean
         and few_states.gain(few_states.STATE, heads=24).mean < 0
+    ),
+    "Size alone would allow more: random codes in 128 × 64 numbers answer": lambda: (
+        right_by_the_law(128, 64, 320, few_states.VOCABULARY) > 10 * few_states.way()
     ),
     "The most is {glue:text}`few_kinds_most`, by a delta rule": lambda: (
         len(few_states.kinds()) >= 4

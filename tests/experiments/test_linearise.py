@@ -4,6 +4,10 @@ import pytest
 import torch
 
 from experiments import linearise, replace_heads
+from experiments.harness.learning.corpora import load_corpus
+from experiments.harness.learning.distilling import Distillation
+from experiments.harness.learning.returning import trained
+from lsa.machines import unroll
 from tests.experiments.command import bare_session, performed
 
 EXPERIMENTS = {"linearise": linearise, "replace_heads": replace_heads}
@@ -15,6 +19,20 @@ def test_a_run_is_stored(name, made_corpus, tmp_path):
     arms = [*one["config"]["arms"]]
     assert one["tables"]["measured"]["arm"][: len(arms)] == arms
     assert set(one["tables"]["train"]["arm"]) == set(arms)
+
+
+@pytest.mark.parametrize("arm", ["window", "hedgehog-4", "taylor-2", "fades-64", "delta"])
+def test_a_taught_student_ticks_as_it_reads(arm, made_corpus):
+    attention = replace_heads.attention_of(arm, [(0, 1), (1, 2), (1, 3)])
+    config = {**replace_heads.BASE, **replace_heads.SMOKE}
+    splits = load_corpus("novels").splits
+    taught = Distillation(config, {arm: attention}, [0, 1], trained("tiny"), splits)
+    while taught.tokens < config["tokens"]:
+        taught.update()
+    model, tokens = taught.students[arm].model, torch.randint(256, (1, 300))
+    with torch.no_grad():
+        read, ticked = model(tokens), unroll(model.machine())(tokens)
+    assert (ticked - read).abs().max() <= 1e-4 * read.abs().max()
 
 
 def test_heads_of_a_ranking_stay_or_are_replaced():

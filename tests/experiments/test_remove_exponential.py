@@ -84,10 +84,9 @@ def test_slopes_add_up_to_what_confining_all_heads_costs(made_corpus, monkeypatc
 def test_what_ranks_does_not_measure():
     plan = remove_exponential.runs("cpu", smoke=False)
     for run in plan:
-        rank = run.config["where"] == "rank"
-        assert (run.config["split"], run.config["texts"]) == (
-            ("validation", 8) if rank else ("test", 32)
-        )
+        rank, split = run.config["where"] == "rank", run.config["split"]
+        assert (split == "validation", run.config["texts"]) == ((True, 8) if rank else (False, 32))
+        assert (split == "train") == run.name.startswith("train-")
     assert [run.config["where"] for run in plan[:3]] == ["rank", "rank", "none"]
 
 
@@ -117,7 +116,8 @@ def test_a_run_confines_the_heads_ranked_at_its_distance(monkeypatch, tmp_path):
     session = bare_session(tmp_path / "out" / "a" / "cpu" / "checkpoints" / "run.pt")
     ranked, number = "ranked", "number"
     for given, heads in (
-        ({}, [0]), ({ranked: 4096}, [1]), ({ranked: [4096, 256], number: 2}, [1, 0])
+        ({}, [0]), ({ranked: 4096}, [1]), ({ranked: [4096, 256], number: 2}, [1, 0]),
+        ({"text": "lists", "ranked_by": "passages"}, [0]),
     ):  # fmt: skip
         attention, _ = remove_exponential.confined(config | given, session)
         assert [*attention] == [f"0.{head}" for head in heads]

@@ -39,7 +39,7 @@ def table() -> Table | Missing:
     return Table(["heads that look back", *after, "kept"], cells)
 
 
-def _apart(way: str) -> float:
+def apart(way: str) -> float:
     """The longest tick of a way over its shortest, once the window is full. NotMeasuredError."""
     ticks = rows(of_config(have(EXPERIMENT)), way=way)
     seconds = need([one["seconds"] for one in ticks if one["position"] > FULL], EXPERIMENT)
@@ -57,6 +57,7 @@ def numbers() -> dict[str, str]:
     return in_words(
         converted_last=lambda: f"{POSITIONS[-1]:,}",
         converted_limit=lambda: times_between(tick("softmax", 8192), tick("softmax in 24", 8192)),
-        converted_apart=lambda: times(_apart("window")),
+        converted_apart=lambda: times(apart("window")),
+        converted_apart_states=lambda: times(apart("window and state")),
         converted_some=lambda: times_between(tick("softmax"), tick("softmax in 24")),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from math import comb
 from statistics import fmean
@@ -10,12 +11,14 @@ from ..lib.format import in_words, percent, size
 from ..lib.records import NotMeasuredError, Record, learned, need, of_config, rows
 from ..lib.seeds import how_many_seeds
 from ..lib.tables import Missing, Table
-from .measured import HERE, Mean, mean_of, measured, run_of
+from ..relatives.random_codes import right_by_the_law
+from .measured import HERE, PASSAGE, Mean, mean_of, measured, run_of
 
 EXPERIMENT = "replace_heads"
 STATE, WINDOW, FIXED = "hedgehog-128", "window", "taylor-2"
 DELTA, ADDS = "delta", "delta-adds"
-WIDTH = 64  # of a head of SmolLM2
+WIDTH, LAYERS, VOCABULARY = 64, 30, 49_152  # of a head of SmolLM2, and of the model
+LAST = 5  # updates of a fit whose mean is told
 MONOMIALS = comb(WIDTH + 2, 2)  # of degree 2 at most
 # What a table says of an arm, and the numbers in a state of it.
 STATES = {
@@ -72,14 +75,14 @@ def brings(column: str, *where: int, heads: int = 8) -> Mean:
     return mean_of([state[text] - window[text] for text in state])
 
 
-def arm_brings(arm: str, column: str) -> Mean:
+def arm_brings(arm: str, column: str, distance: int = HERE) -> Mean:
     """What an arm of one seed adds, text by text, to the control of this seed.
 
     Raises NotMeasuredError.
     """
     control = of_config(students(), seed=0)
     run = control if arm == STATE else of_config(students(arm), seed=0)
-    asked = {"kind": "passages", "distance": HERE, "pairs": 0}
+    asked = {"kind": "passages", "distance": distance, "pairs": 0}
     state = at_the_end(run, arm, column, **asked)
     window = at_the_end(control, WINDOW, column, **asked)
     return mean_of([state[text] - window[text] for text in state])
@@ -116,12 +119,9 @@ def table() -> Table | Missing:
             added = [brings(column, *where) for column in ("gain", "loss")]
         except NotMeasuredError:
             continue
-        try:
-            taught = str(teacher(*where))
-        except NotMeasuredError:
-            taught = "–"
-        shown = map(str, (*gains, taught, *added))
-        cells.append([label, str(gains[0].texts), *shown])
+        taught = _if_measured(lambda where=where: teacher(*where))
+        more = _if_measured(lambda where=where: brings("gain", *where, heads=24))
+        cells.append([label, str(gains[0].texts), *map(str, gains), taught, *map(str, added), more])
     if not cells:
         return Missing(EXPERIMENT)
     titles = [
@@ -132,8 +132,27 @@ def table() -> Table | Missing:
         "teacher",
         "states add",
         "to the loss",
+        "in 24 heads add",
     ]
     return Table(titles, cells)
+
+
+def _if_measured(told: Callable[[], Mean]) -> str:
+    try:
+        return str(told())
+    except NotMeasuredError:
+        return "–"
+
+
+def missed() -> list[float]:
+    """Squared error of the eight heads' outputs over their square, by update of the fit, seed 0.
+
+    A mean over the layers with such heads; the record has that over all. Raises NotMeasuredError.
+    """
+    layers = {row["layer"] for row in rows(run_of("first", "gradient-8"), "confined")}
+    fitted = rows(of_config(students(), seed=0), "features", arm=STATE)
+    every = LAYERS / len(layers)
+    return [every * row["missed"] for row in need(fitted, f"{EXPERIMENT}: no fit")]
 
 
 def kinds() -> list[str]:
@@ -150,11 +169,13 @@ def state_table() -> Table | Missing:
     """What each kind of state in the first eight heads adds; by their bytes, in 32 bits."""
     cells = []
     for arm in kinds():
-        (label, kept), added = STATES[arm], [arm_brings(arm, column) for column in ("gain", "loss")]
+        label, kept = STATES[arm]
+        later = _if_measured(lambda arm=arm: arm_brings(arm, "gain", 1024))
+        added = arm_brings(arm, "gain"), later, arm_brings(arm, "loss")
         cells.append([label, size(4 * kept), *map(str, added)])
     if not cells:
         return Missing(EXPERIMENT)
-    return Table(["a head's state", "bytes", "adds to the gain", "to the loss"], cells)
+    return Table(["a head's state", "bytes", "adds", "after 1,024", "to the loss"], cells)
 
 
 def rounded(loss: Mean) -> str:
@@ -175,6 +196,10 @@ def numbers() -> dict[str, str]:
         few_states_more_seeds=lambda: how_many_seeds(len(students(heads=24))),
         few_states_more_way=lambda: percent(way(24)),
         few_states_more_state=lambda: gain(STATE, heads=24),
+        few_law=lambda: percent(right_by_the_law(128, WIDTH, PASSAGE + HERE, VOCABULARY)),
+        few_fitted=lambda: f"{students()[0]['config']['feature_tokens']:,}",
+        few_missed=lambda: percent(fmean(missed()[-LAST:])),
+        few_missed_first=lambda: percent(missed()[0]),
         few_kinds_most=lambda: arm_brings(DELTA, "gain"),
         few_kinds_adds=lambda: arm_brings(ADDS, "gain"),
         few_kinds_far_adds=lambda: rounded(arm_loss(ADDS, FAR)),

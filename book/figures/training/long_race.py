@@ -26,6 +26,7 @@ MODELS = {
 TEXTS = {"all": (0, True), "again": (1, True), "some": (0, False)}  # seed, whether it reads all
 DISTANCES = (64, 128, 256, 512, 896)
 EARLY, MIDDLE = 305, 2440  # updates after which the lead of the chapter's sentences is taken
+RATE = 2e-3  # runs at other rates are no part of these comparisons
 SOME = 4880  # updates of runs that do not read all text
 LITTLE, MUCH = 0.1, 0.25  # gain after 64 bytes of a model that does not copy, and of one that does
 EVERYWHERE = (1, 1024)  # positions in a window
@@ -42,6 +43,7 @@ def runs(seed: int = 0, *, whole: bool = False) -> dict[str, Record]:
         for run in learned(EXPERIMENT)
         if run["complete"] and "again" in run["tables"]
         if run["config"]["seed"] == seed and run["config"]["scale"] == "nano"
+        if run["config"].get("learning_rate", RATE) == RATE
         if (run["config"]["updates"] > SOME) == whole
     }
     return {model: by_model[model] for model in MODELS if model in by_model}

@@ -12,7 +12,7 @@ from ..core import checkpoint
 from ..core.plan import Outcome, Session
 from ..core.tables import append, table
 from .distilling import Distillation
-from .returning import PAIRS, SCORES, Returning, passages, recall_in_text, scores
+from .returning import PAIRS, SCORES, Returning, passages, recall_in_text, scores, unseen
 
 SAVE_EVERY = 120.0  # seconds between two checkpoints; work since the last one may be lost
 SAVE_SHARE = 10  # ... or this many times the last checkpoint's time, if that is longer
@@ -43,7 +43,10 @@ TOKENS: dict[str, Any] = {
 MEASURED: dict[str, Any] = {
     **ARM,
     **TOKENS,
-    "kind": ("name", "what comes again: `passages` or `lists`"),
+    "kind": (
+        "name",
+        "what comes again: `passages` or `lists`; `unseen`: the passages without their copy",
+    ),
     "distance": ("tokens", "between both comings"),
     "pairs": ("number", "names in a list; 0 of passages"),
     **SCORES,
@@ -139,8 +142,8 @@ def _texts(one: Distillation, asked: Asked) -> list[Returning]:
     """Texts of the test novels, which were used neither for teaching nor for ranking."""
     split, tokens = one.splits["test"], one.trained.tokens
     many = {"distance": asked.distance, "texts": asked.texts}
-    if asked.kind == "passages":
-        return passages(split, tokens, **many)
+    if asked.kind != "lists":
+        return {"passages": passages, "unseen": unseen}[asked.kind](split, tokens, **many)
     return recall_in_text(split, tokens, **many, seed=0, pairs=asked.pairs or PAIRS)
 
 
