@@ -137,6 +137,7 @@ def numbers() -> dict[str, str]:
         "seeds_count": lambda: counted(over_seeds(LINEAR_BEHIND).count),
         "apart_16384": lambda: linear_behind(16384).spread(),
         "seeds_behind": lambda: over_seeds(LINEAR_BEHIND).spread(),
+        "seeds_of": lambda: over_seeds(LINEAR_BEHIND).of(),
         "seeds_far_costs": lambda: far_costs().spread(),
         "near_lead_16384": lambda: near_lead(16384).spread(),
         "near_lead": lambda: near_lead().spread(),
