@@ -24,8 +24,8 @@ repository `check` says that it cannot tell.
 | `schema` | version of this layout: {record.SCHEMA} |
 | `experiment`, `name` | which module of `experiments/` made it, and which run of its plan |
 | `config` | everything that decides what was computed, with all keys that planned runs have |
-| `complete` | false for a run that was stopped; such a file is named `*{record.PARTIAL}`. A complete \
-training ended as its table `end` says, or else after `config.updates` updates or \
+| `complete` | false for a run that was stopped; such a file is named `*{record.PARTIAL}`. A \
+complete training ended as its table `end` says, or else after `config.updates` updates or \
 `config.train_seconds` seconds; `check` refuses one whose curve ends elsewhere |
 | `provenance` | where the numbers come from, below |
 | `units` | the unit of every column |
