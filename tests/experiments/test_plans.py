@@ -15,7 +15,11 @@ COMPARED = {
         52,
         ATTENTION | {"returns", "learning_rate", "meets", "slower"},
     ),
-    "long race": (long_race, 13, ATTENTION | {"updates", "cooldown_updates", "asked"}),
+    "long race": (
+        long_race,
+        17,
+        ATTENTION | {"updates", "cooldown_updates", "asked", "learning_rate"},
+    ),
     "scaling": (scaling, 6 * len(scaling.SIZES), {"size", "shape", "attention", "seed"}),
     "variants": (variants, None, {"attention", "seed", *OPTIONS}),
     **{
