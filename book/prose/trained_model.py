@@ -10,7 +10,7 @@ from ..figures.trained_model import (
     look_inside,
     whole_model,
 )
-from ..figures.trained_model.head_grid import alone, alone_by_rank, most_alone, sum_alone
+from ..figures.trained_model.head_grid import alone, alone_by_rank, most_alone
 from ..figures.trained_model.measured import (
     FAR,
     HEADS,
@@ -132,9 +132,6 @@ VERDICTS = {
     ),
     "Any other layer leaves at least": lambda: (
         layer_gain(18).mean < gain(confined(1)) < least_layer_gain(but=18)
-    ),
-    "Together they take {glue:text}`together`": lambda: (
-        sum_alone() < 0.8 * missing(confined(FEW)).mean
     ),
     "ranking heads by their attention beyond the window works worse than the gradient": lambda: (
         every(gain(first_alone(n, "mass")) < gain(first_alone(n)) - 1 for n in (FEW, SOME))

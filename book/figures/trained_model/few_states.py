@@ -197,7 +197,6 @@ def numbers() -> dict[str, str]:
         few_states_more_way=lambda: percent(way(24)),
         few_states_more_state=lambda: gain(STATE, heads=24),
         few_law=lambda: percent(right_by_the_law(128, WIDTH, PASSAGE + HERE, VOCABULARY)),
-        few_fitted=lambda: f"{students()[0]['config']['feature_tokens']:,}",
         few_missed=lambda: percent(fmean(missed()[-LAST:])),
         few_missed_first=lambda: percent(missed()[0]),
         few_kinds_most=lambda: arm_brings(DELTA, "gain"),

@@ -8,7 +8,7 @@ from ..lib.records import NotMeasuredError, need, provenance
 from ..lib.tables import Missing, Table
 from .look_inside import copied
 from .measured import EXPERIMENT, FAR, HERE, Head, Mean, ranked, ranking, stored
-from .remove_exponential import FEW, SOME, confined, missing
+from .remove_exponential import FEW, SOME, missing
 
 # What comes again in the texts that rank, and after how many tokens.
 RANKINGS = {
@@ -125,14 +125,6 @@ def alone(rank: int) -> Mean:
     return need(alone_by_rank().get(rank), f"{EXPERIMENT}: no head of rank {rank} alone")
 
 
-def sum_alone(number: int = FEW) -> float:
-    """Sum of the costs of the first heads, each confined alone. Raises NotMeasuredError."""
-    falls = alone_by_rank()
-    if not {*range(number)} <= falls.keys():
-        raise NotMeasuredError(f"{EXPERIMENT}: not each of the first {number} heads alone")
-    return sum(falls[rank].mean for rank in range(number))
-
-
 def most_alone(but: int = 2) -> float:
     """The next largest cost after those of the heads that cost most alone. NotMeasuredError."""
     falls = sorted((one.mean for one in alone_by_rank().values()), reverse=True)
@@ -147,6 +139,4 @@ def numbers() -> dict[str, str]:
         alone_count=lambda: counted(len(alone_by_rank())),
         alone_second=lambda: alone(2),
         alone_most=lambda: f"{most_alone():.2f}",
-        alone_sum=lambda: f"{sum_alone():.2f}",
-        together=lambda: missing(confined(FEW)),
     )

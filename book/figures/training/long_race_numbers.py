@@ -54,6 +54,12 @@ def lead_meanwhile(update: int, seed: int = 0) -> Pairs:
     return compare([b - a for a, b in zip(own[update], then, strict=True)])
 
 
+def window_apart(other: str) -> Pairs:
+    """The window's loss less another's after all text, novel by novel, of the first seed."""
+    own, than = (by_novel(of(model, whole=True)) for model in ("window", other))
+    return compare([a - b for a, b in zip(own[max(own)], than[max(than)], strict=True)])
+
+
 def minutes(model: str) -> str:
     """What all updates of all text take. Raises NotMeasuredError."""
     return f"{of(model, whole=True)['config']['updates'] * pace(model)['seconds'] / 60:.0f}"
@@ -82,15 +88,16 @@ def softmax_leads(seed: int = 0, *, whole: bool = True) -> list[bool]:
 
 
 def copies_table() -> Table | Missing:
-    """Gain on a passage that comes again after all text, for each seed of both attentions."""
+    """Gain on a passage that comes again after all text, for each seed of three models."""
     cells = []
-    for model in reversed(PAIR):
+    for model in ("softmax", "window", "linear"):
         for seed in seeds_of(model, whole=True):
             each = (
                 compare(last_gains(model, n, seed, whole=True)).spread() for n in (64, 256, 896)
             )
             ends = f"{loss(model, seed, whole=True):.3f}"
-            named = f"{MODELS[model].lower()}, {ORDINALS[seed]} seed"
+            which = f", {ORDINALS[seed]} seed" if len(seeds_of(model, whole=True)) > 1 else ""
+            named = f"{MODELS[model].lower()}{which}"
             cells.append([named, *each, percent(share_off(model, seed)), ends])
     titles = ["", "gain after 64 bytes", "after 256", "after 896", "off its loss", "loss"]
     return Table(titles, cells) if cells else Missing(EXPERIMENT)
@@ -116,6 +123,10 @@ def numbers() -> dict[str, str]:
     return in_words(
         long_softmax_slower=lambda: times_between(pace("softmax"), pace("linear")),
         long_window_slower=lambda: times_between(pace("window"), pace("linear")),
+        long_window_softmax=lambda: window_apart("softmax").signed(),
+        long_window_linear=lambda: window_apart("linear").signed(),
+        long_window_64=lambda: compare(last_gains("window", 64, whole=True)).spread(),
+        long_window_256=lambda: compare(last_gains("window", 256, whole=True)).signed(),
         long_parameters=lambda: of("linear")["config"]["size"],
         long_read=lambda: read(whole=False),
         long_far=lambda: each_seed(lambda seed: far_saves(seed)[-1].spread(), *CONTROL),

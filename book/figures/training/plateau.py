@@ -233,7 +233,6 @@ def numbers() -> dict[str, str]:
 
     return in_words(
         plateau_updates=updates,
-        plateau_none=lambda: ends_at("none", "none"),
         plateau_before=lambda: ends_at("token before", "none"),
         plateau_before_lower=lambda: behind_convolution().spread(),
         plateau_far=lambda: far_costs().spread(),
@@ -247,5 +246,4 @@ def numbers() -> dict[str, str]:
         plateau_rotary=lambda: rotary_saves(4).spread(),
         plateau_rotary_fast=lambda: rotary_saves(1).spread(),
         plateau_shift_apart=lambda: apart("token shift").spread(),
-        plateau_64_linear=lambda: ends_at("fades in 64", "linear"),
     )

@@ -115,7 +115,6 @@ def test_heads_that_were_confined_alone_stand_by_their_rank(stored, monkeypatch)
     found = head_grid.alone_by_rank()
     assert [one.mean for one in found.values()] == pytest.approx([1.5, 0.1, 1.0])
     assert found[1].error == pytest.approx(0)  # both texts lose the same
-    assert head_grid.sum_alone(3) == pytest.approx(2.6)
     monkeypatch.setattr(head_grid, "FEW", 2)
     assert head_grid.most_alone(1) == pytest.approx(1.0)
     monkeypatch.setattr(head_grid, "FEW", 8)
