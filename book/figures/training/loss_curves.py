@@ -198,13 +198,6 @@ def numbers() -> dict[str, str]:
         return "no" if update is None else f"{update:,}"
 
     return in_words(
-        **{
-            f"old_ends_{n}": lambda n=n: " and ".join(
-                f"{last_loss(run):.3f} ({model})"
-                for model, run in zip(("softmax", "linear attention"), nano_pair(n), strict=True)
-            )
-            for n in (256, 2048, 4096)
-        },
         leaves_softmax=lambda: left_pairs(256, 0),
         leaves_linear=lambda: left_pairs(256, 1),
         old_updates=lambda: f"{common_updates(*nano_pair(2048)):,}",
