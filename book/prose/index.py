@@ -25,8 +25,9 @@ NEAR = "softmax, near only"
 
 
 VERDICTS = {
-    "Linear attention does not. At the end softmax is ahead": (
-        training.VERDICTS["it ends lower than linear attention. Linear attention does not copy"]
+    "Linear attention does not, nor does softmax in a window of 128 bytes (one seed)": lambda: (
+        training.VERDICTS["it ends lower than linear attention. Linear attention does not copy"]()
+        and training.VERDICTS["Softmax in a window of 128 bytes does not copy either"]()
     ),
     "asked for one of 64 values, softmax is right in": lambda: min(recalled("softmax")) > 0.95,
     "linear attention in {glue:text}`recall_linear`, with a table": lambda: (

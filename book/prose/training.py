@@ -24,7 +24,7 @@ from ..figures.training import (
     scaling_rates,
     state_size,
 )
-from ..figures.training.long_race_numbers import lead_meanwhile, softmax_leads
+from ..figures.training.long_race_numbers import lead_meanwhile, softmax_leads, window_apart
 from ..figures.training.plateau import ATTENTION, HALF_LIVES, end, leave, leaves, stays
 from ..figures.training.race_tables import NEAR
 from ..figures.training.scaling_rates import rise
@@ -311,6 +311,11 @@ VERDICTS = {
     ),
     "so neither best rate is settled": lambda: every(
         is_undecided(rise(name, scaling_rates.TWICE)) for name in race.PAIR
+    ),
+    "Softmax in a window of 128 bytes does not copy either": lambda: (
+        compare(long_race.last_gains("window", 64, whole=True)).mean < long_race.LITTLE
+        and is_above(window_apart("softmax"))
+        and is_undecided(window_apart("linear"))
     ),
     "linear attention is ahead while both have the constant rate": lambda: every(
         is_above(lead_meanwhile(update, seed))

@@ -8,6 +8,7 @@ from math import inf
 from ..lib.format import in_words, percent, times_between
 from ..lib.pairs import Pairs, compare
 from ..lib.tables import Missing, Table
+from .far_heads import signed
 from .long_race import (
     CONTROL,
     EARLY,
@@ -92,9 +93,7 @@ def copies_table() -> Table | Missing:
     cells = []
     for model in ("softmax", "window", "linear"):
         for seed in seeds_of(model, whole=True):
-            each = (
-                compare(last_gains(model, n, seed, whole=True)).spread() for n in (64, 256, 896)
-            )
+            each = (signed(compare(last_gains(model, n, seed, whole=True))) for n in (64, 256, 896))
             ends = f"{loss(model, seed, whole=True):.3f}"
             which = f", {ORDINALS[seed]} seed" if len(seeds_of(model, whole=True)) > 1 else ""
             named = f"{MODELS[model].lower()}{which}"
@@ -123,10 +122,8 @@ def numbers() -> dict[str, str]:
     return in_words(
         long_softmax_slower=lambda: times_between(pace("softmax"), pace("linear")),
         long_window_slower=lambda: times_between(pace("window"), pace("linear")),
-        long_window_softmax=lambda: window_apart("softmax").signed(),
+        long_window_softmax=lambda: window_apart("softmax").spread(),
         long_window_linear=lambda: window_apart("linear").signed(),
-        long_window_64=lambda: compare(last_gains("window", 64, whole=True)).spread(),
-        long_window_256=lambda: compare(last_gains("window", 256, whole=True)).signed(),
         long_parameters=lambda: of("linear")["config"]["size"],
         long_read=lambda: read(whole=False),
         long_far=lambda: each_seed(lambda seed: far_saves(seed)[-1].spread(), *CONTROL),
