@@ -135,9 +135,6 @@ VERDICTS = {
         for fast, slow in pairwise(HALF_LIVES)
         for attention in ATTENTION
     ),
-    "At a half-life of 64 bytes longer runs would tell": lambda: (
-        end("fades in 64", "linear") < end("none", "none") - 0.01
-    ),
     "The far-sighted head costs here as well": lambda: is_above(plateau.far_costs()),
     "They end softmax's plateau, but not linear attention's. By then softmax with them": lambda: (
         leaves("rotation", "softmax") is not None

@@ -109,26 +109,25 @@ def teacher(distance: int = HERE, pairs: int = 0) -> Mean:
 
 
 def table() -> Table | Missing:
-    """Both students after training, asked for passages and for lists, and their teacher."""
+    """What states add after training, asked for passages and for lists; and the teacher."""
     questions = [(f"passage, {distance:,}", distance, 0) for distance in DISTANCES]
     questions += [(f"names, {pairs}", HERE, pairs) for pairs in PAIRS]
     cells = []
     for label, *where in questions:
         try:
-            gains = [gain(arm, *where) for arm in (STATE, WINDOW)]
+            without = gain(WINDOW, *where)
             added = [brings(column, *where) for column in ("gain", "loss")]
         except NotMeasuredError:
             continue
         taught = _if_measured(lambda where=where: teacher(*where))
         more = _if_measured(lambda where=where: brings("gain", *where, heads=24))
-        cells.append([label, str(gains[0].texts), *map(str, gains), taught, *map(str, added), more])
+        cells.append([label, str(without.texts), str(without), taught, *map(str, added), more])
     if not cells:
         return Missing(EXPERIMENT)
     titles = [
         "asked for",
         "texts",
-        "with states",
-        "without",
+        "no states",
         "teacher",
         "states add",
         "to the loss",
