@@ -116,23 +116,15 @@ def table() -> Table | Missing:
     for label, *where in questions:
         try:
             without = gain(WINDOW, *where)
-            added = [brings(column, *where) for column in ("gain", "loss")]
+            added = brings("gain", *where)
         except NotMeasuredError:
             continue
         taught = _if_measured(lambda where=where: teacher(*where))
         more = _if_measured(lambda where=where: brings("gain", *where, heads=24))
-        cells.append([label, str(without.texts), str(without), taught, *map(str, added), more])
+        cells.append([label, str(without.texts), str(without), taught, str(added), more])
     if not cells:
         return Missing(EXPERIMENT)
-    titles = [
-        "asked for",
-        "texts",
-        "no states",
-        "teacher",
-        "states add",
-        "to the loss",
-        "in 24 heads add",
-    ]
+    titles = ["asked for", "texts", "no states", "teacher", "states add", "in 24 heads add"]
     return Table(titles, cells)
 
 
