@@ -334,6 +334,9 @@ VERDICTS = {
         is_undecided(over_seeds(LINEAR_BEHIND))
         and abs(over_seeds(LINEAR_BEHIND).mean) + (over_seeds(LINEAR_BEHIND).half or 1) < 0.015
     ),
+    "Softmax in a window of 128 bytes ends as near": lambda: every(
+        abs(over_seeds(("window", other)).mean) < 0.01 for other in race.PAIR
+    ),
     "In the race a far-sighted head costs": lambda: is_above(far_costs()),
     "the fastest rate tried is best, so the optimum may be faster still": lambda: every(
         end("fades in 1", "linear") < end(f"fades in {n}", "linear") for n in HALF_LIVES[1:]
