@@ -19,7 +19,7 @@ from lsa.layers.gated import HeadDecay
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
 from .harness.learning.answers import TEST_SEED, ask
-from .harness.learning.task_training import SMOKE, TASKS, TRAINING, TaskTraining
+from .harness.learning.task_training import ENDING, SMOKE, TASKS, TRAINING, TaskTraining
 
 HALF_LIVES = (0.25, 0.5, 1, 4, 16, 64)  # tokens; the texts have up to 256
 SEEDS = (0, 1, 2)
@@ -29,8 +29,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 TABLES = {
     "end": table(
-        updates=("updates", "made in all"),
-        ending=("name", "`solved`, `stopped` after all updates, or `not finite`"),
+        **ENDING,
         half_life=("tokens", "of the state after training, where the input of the gate is zero"),
     ),
     "test": table(

@@ -22,7 +22,7 @@ from typing import Any
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.learning import distilled_runs
-from .harness.learning.distilled_runs import MARK, TABLES, distill_through
+from .harness.learning.distilled_runs import MARK, TABLES, UNSEEN, distill_through
 from .harness.learning.distilling import Distillation
 from .harness.learning.returning import trained
 from .recipes import attention_of, first_heads
@@ -32,7 +32,6 @@ ARMS: dict[str, dict[str, Any]] = {
     "state": {"kind": "window-state", "feature_map": "hedgehog", **NEAR},
     "window": {"kind": "window", **NEAR},
 }
-UNSEEN = ["unseen", 256, 32]
 SHORT, LONG, LONGEST = 6 * MARK, 24 * MARK, 54 * MARK
 BASE: dict[str, Any] = {
     **distilled_runs.BASE,

@@ -41,7 +41,7 @@ from .harness.learning.answers import (
     ask_at_length,
     state_bytes,
 )
-from .harness.learning.task_training import TaskTraining
+from .harness.learning.task_training import ENDING, TaskTraining
 
 # The layers that the chapters compare, and their controls: the delta rule that adds instead of
 # erasing, and the short convolution alone.
@@ -150,8 +150,7 @@ TABLES = {
         accuracy=("share", "of the questions in held-out texts"),
     ),
     "end": table(
-        updates=("updates", "made in all"),
-        ending=("name", "`solved`, `stopped` after all updates, or `not finite`"),
+        **ENDING,
     ),
     "test": table(
         optional="empty where a loss was not finite, and in distant recall",

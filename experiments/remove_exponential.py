@@ -121,8 +121,8 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     plan += _at("passages", FAR, last) + _at("unseen", FAR, [*ends, *far, *last])
     plan += _at("late", HERE, [*ends[:1], *first])
     plan += _at("passages", HERE, [*ends, *few], split="train")
-    plan += _at("passages", HERE, _sets("gradient", first=(8,), but=(8, 24)), ranked_by="lists")
-    plan += _at("lists", HERE, _sets("gradient", first=(8,), but=(8, 24)), ranked_by="passages")
+    plan += _at("passages", HERE, few, ranked_by="lists")
+    plan += _at("lists", HERE, few, ranked_by="passages")
     for order in ("random-1", "random-2"):
         plan += _at("passages", HERE, _sets(order, first=(8,), but=(24,)))
     plan += _at("lists", HERE, _windows() + _layers())
@@ -266,8 +266,7 @@ def confined(config: dict[str, Any], session: Session) -> tuple[Attention, list[
         return {"all": kind}, []
     if config["where"] == "layer":
         return {str(number): kind}, []
-    own = "lists" if config["text"] == "lists" else "passages"
-    text = config.get("ranked_by", own)
+    text = config.get("ranked_by") or ("lists" if config["text"] == "lists" else "passages")
     ranked = config.get("ranked", HERE)
     order = in_turn(
         ranked_heads(config["model"], text, config["order"], session.places, distance)

@@ -28,7 +28,7 @@ from lsa.llama import Attention
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.learning import distilled_runs
-from .harness.learning.distilled_runs import MARK, TABLES, distill_through
+from .harness.learning.distilled_runs import MARK, TABLES, UNSEEN, distill_through
 from .harness.learning.distilling import Distillation
 from .harness.learning.returning import trained
 from .recipes import first_heads
@@ -48,7 +48,6 @@ BASE: dict[str, Any] = {
         *(["passages", distance, 4] for distance in (4096, 7936)),
     ],
 }
-UNSEEN = ["unseen", 256, 32]
 SMOKE = {
     **distilled_runs.SMOKE,
     "order": "counted",

@@ -24,7 +24,7 @@ from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
 from .harness.core.weights import pack_arrays
 from .harness.learning.answers import TEST_SEED, draw_texts
-from .harness.learning.task_training import SMOKE, TASKS, TRAINING, TaskTraining
+from .harness.learning.task_training import ENDING, SMOKE, TASKS, TRAINING, TaskTraining
 from .harness.learning.tasks import IGNORED
 
 BASE = {**TRAINING, "n_head": 1, "learning_rate": 3e-3, "seed": 0, "texts": 6}
@@ -43,8 +43,7 @@ LAYERS: dict[str, dict[str, Any]] = {
 }
 TABLES = {
     "end": table(
-        updates=("updates", "made in all"),
-        ending=("name", "`solved`, `stopped` after all updates, or `not finite`"),
+        **ENDING,
         accuracy=("share", "of the questions in held-out texts, at the end"),
     ),
     "texts": table(

@@ -39,6 +39,11 @@ VERDICTS = {
         for name in ("s4", "s6")
         for run in runs_of(SELECTIVE).get(name, ())
     ),
+    "power attention and DeltaNet without erasing at the smallest": lambda: every(
+        run["config"]["learning_rate"] == min(rate for rate, _ in tasks.trainings(SELECTIVE))
+        for name in ("softmax", "gla", "power", "delta-adds")
+        for run in runs_of(SELECTIVE).get(name, ())
+    ),
     "Induction is trained at 256 tokens, without S4 and S4D": lambda: (
         len(induction.others()) == 10
         and not {"s4", "s4d"} & {*induction.others()}

@@ -1,7 +1,6 @@
 """Guarded sentences of the chapter on a trained model."""
 
 from ..figures.lib.records import Record
-from ..figures.relatives.random_codes import right_by_the_law
 from ..figures.trained_model import (
     converted_speed,
     distances,
@@ -192,6 +191,12 @@ VERDICTS = {
         look_inside.looked(run, 7, 7, 0) > 0.25 and look_inside.looked(run, 18, 6, 1) > 0.5
         for run in look_inside.stored()
     ),
+    "but by its gradient it brings passages": lambda: (
+        look_inside.copied(17, 4, 1) > 0.3 and look_inside.head(17, 4).brings.mean < 0.01
+    ),
+    "all positions past the window are the same work": lambda: every(
+        converted_speed.apart(way) < 1.1 for way in ("window", "window and state")
+    ),
     "The two halves of these texts share": lambda: (
         halves_share(FEW) >= FEW - 1 and halves_share(SOME) > SOME / 2
     ),
@@ -216,7 +221,7 @@ VERDICTS = {
         and few_states.gain(few_states.STATE, heads=24).mean < 0
     ),
     "Size alone would allow more: random codes in as many numbers answer": lambda: (
-        right_by_the_law(128, 64, 320, few_states.VOCABULARY) > 10 * few_states.way()
+        few_states.by_the_law() > 10 * few_states.way()
     ),
     "The most is {glue:text}`few_kinds_most`, by a delta rule": lambda: (
         len(few_states.kinds()) >= 4

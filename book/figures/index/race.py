@@ -7,7 +7,6 @@ measured separately, interleaved, on a quiet computer.
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
 from statistics import fmean
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ from ..lib.records import (
     Record,
     Row,
     have,
+    interpolated,
     learned,
     load,
     losses_by_update,
@@ -270,18 +270,9 @@ def in_the_same_time(context: int, other: str = "softmax") -> SameTime:
     updates = max(linear[seeds[0]])
     spent = updates * seconds("linear", context)
     made = spent / seconds(other, context)
-    losses = [(_interpolated(beside[seed], made), linear[seed][updates]) for seed in seeds]
+    losses = [(interpolated(beside[seed], made), linear[seed][updates]) for seed in seeds]
     behind = pairs.compare([own - loss for loss, own in losses])
     return SameTime(spent / 60, *map(fmean, zip(*losses, strict=True)), behind)
-
-
-def _interpolated(curve: dict[int, float], made: float) -> float:
-    for (before, high), (after, low) in pairwise(curve.items()):
-        if before <= made < after:
-            return high + (low - high) * (made - before) / (after - before)
-    if made < max(curve):
-        raise NotMeasuredError("race: not validated by then")
-    return curve[max(curve)]
 
 
 def positions(context: int, reading: str = "own") -> dict[str, dict[int, float]]:

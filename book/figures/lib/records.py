@@ -8,7 +8,7 @@ other devices. A number without a stored run raises NotMeasuredError; figures an
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from statistics import fmean
 from typing import Any, TypeVar
 
@@ -209,6 +209,19 @@ def curve(run: Record) -> dict[str, list]:
         "minutes": [seconds[update] / 60 for update in points],
         "loss": [*points.values()],
     }
+
+
+def interpolated(curve: dict[int, float], updates: float) -> float:
+    """A loss between its measurements before and after; past the last one, that one.
+
+    curve: {updates: loss}, in order. Raises NotMeasuredError before the first.
+    """
+    for (before, high), (after, low) in pairwise(curve.items()):
+        if before <= updates < after:
+            return high + (low - high) * (updates - before) / (after - before)
+    if updates < max(curve):
+        raise NotMeasuredError("not validated by then")
+    return curve[max(curve)]
 
 
 def mean_curve(runs: Iterable[Record]) -> dict[int, float]:

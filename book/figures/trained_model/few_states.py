@@ -146,6 +146,11 @@ def missed() -> list[float]:
     return [every * row["missed"] for row in need(fitted, f"{EXPERIMENT}: no fit")]
 
 
+def by_the_law() -> float:
+    """Share right of a passage and the tokens after it, by random codes in a state as large."""
+    return right_by_the_law(128, WIDTH, PASSAGE + HERE, VOCABULARY)
+
+
 def kinds() -> list[str]:
     """The arms of `STATES` that are stored, by their bytes."""
     found = []
@@ -187,7 +192,7 @@ def numbers() -> dict[str, str]:
         few_states_more_seeds=lambda: how_many_seeds(len(students(heads=24))),
         few_states_more_way=lambda: percent(way(24)),
         few_states_more_state=lambda: gain(STATE, heads=24),
-        few_law=lambda: percent(right_by_the_law(128, WIDTH, PASSAGE + HERE, VOCABULARY)),
+        few_law=lambda: percent(by_the_law()),
         few_missed=lambda: percent(fmean(missed()[-LAST:])),
         few_missed_first=lambda: percent(missed()[0]),
         few_kinds_most=lambda: arm_brings(DELTA, "gain"),

@@ -148,7 +148,7 @@ def sets(text: str, order: str) -> dict[str, dict[int, Record]]:
     for run in learned(EXPERIMENT):
         config = run["config"]
         here = (config["text"], config["distance"], config.get("ranked", HERE))
-        other = config.get("split", "test") != "test" or "ranked_by" in config
+        other = config["split"] != "test" or "ranked_by" in config
         if here != (text, HERE, HERE) or config["where"] == "rank" or other:
             continue
         if config.get("order") == order and config["where"] in ("but", "first"):

@@ -43,7 +43,7 @@ def runs(seed: int = 0, *, whole: bool = False) -> dict[str, Record]:
         for run in learned(EXPERIMENT)
         if run["complete"] and "again" in run["tables"]
         if run["config"]["seed"] == seed and run["config"]["scale"] == "nano"
-        if run["config"].get("learning_rate", RATE) == RATE
+        if run["config"]["learning_rate"] == RATE
         if (run["config"]["updates"] > SOME) == whole
     }
     return {model: by_model[model] for model in MODELS if model in by_model}

@@ -7,6 +7,7 @@ from math import inf
 
 from ..lib.format import in_words, percent, times_between
 from ..lib.pairs import Pairs, compare
+from ..lib.records import interpolated
 from ..lib.tables import Missing, Table
 from .far_heads import signed
 from .long_race import (
@@ -48,10 +49,8 @@ def lead_meanwhile(update: int, seed: int = 0) -> Pairs:
     """
     own, other = (by_novel(of(model, seed, whole=True)) for model in PAIR)
     made = update * pace("linear")["seconds"] / pace("softmax")["seconds"]
-    before = max(mark for mark in other if mark <= made)
-    after = min(mark for mark in other if mark > before)
-    way = (made - before) / (after - before)
-    then = [a + way * (b - a) for a, b in zip(other[before], other[after], strict=True)]
+    curves = [dict(zip(other, losses, strict=True)) for losses in zip(*other.values(), strict=True)]
+    then = [interpolated(curve, made) for curve in curves]
     return compare([b - a for a, b in zip(own[update], then, strict=True)])
 
 

@@ -35,6 +35,7 @@ BASE: dict[str, Any] = {
     "keeps_end": False,
     "goes_on": "",
 }
+UNSEEN = ["unseen", 256, 32]  # a measurement that tells recall from gain
 SMOKE = {"model": "tiny", "texts": 2, "length": 200, "measure_every": 400}
 ARM: dict[str, Any] = {"arm": ("name", "which student: how its heads attend")}
 TOKENS: dict[str, Any] = {

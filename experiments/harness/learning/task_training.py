@@ -30,6 +30,10 @@ TRAINING: dict[str, Any] = {
 }
 SMOKE = {"updates": 4, "validate_every": 2, "tokens": 64, "held_out": 2, "d_model": 16}
 # Tasks that several experiments train on.
+ENDING: dict[str, Any] = {
+    "updates": ("updates", "made in all"),
+    "ending": ("name", "`solved`, `stopped` after all updates, or `not finite`"),
+}
 TASKS: dict[str, dict[str, Any]] = {
     "recall": {
         "vocab": 136,

@@ -10,8 +10,8 @@ from tests.book.figures.made_up import columns
 
 def run(name, gains, losses, **config):
     near = {"window": 64, "first": 4}
-    base = {"text": "passages", "distance": 256, "where": "none", "attention": near}
-    config = {**base, **config}
+    base = {"text": "passages", "split": "test", "distance": 256, "where": "none"}
+    config = {**base, "attention": near, **config}
     texts = {"text": [*range(len(gains))], "gain": gains, "loss": losses}
     return {"name": name, "path": name, "config": config, "tables": {"texts": texts}}
 
@@ -24,7 +24,7 @@ def heads(*slopes):
         for layer, slope in enumerate(slopes)
     ]
     table = columns("text layer head slope mass", rows)
-    config = {"text": "passages", "distance": 256, "where": "rank"}
+    config = {"text": "passages", "split": "validation", "distance": 256, "where": "rank"}
     return {"name": "rank-passages", "path": "r", "config": config, "tables": {"heads": table}}
 
 

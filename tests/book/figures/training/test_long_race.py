@@ -11,6 +11,7 @@ def run(model, gain):
     config = {
         "model": model,
         "scale": "nano",
+        "learning_rate": long_race.RATE,
         "validate_every": 1000,
         "updates": 1000,
         "seed": 0,
