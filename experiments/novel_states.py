@@ -1,9 +1,9 @@
 """States of the linear writer in a held-out novel, for a page that continues from them.
 
-The long race's linear model reads a novel of the test split from its first letter, in float64, so
-that no rounding of a long sum is stored. Beside a record lie arrays in float32. `S` [layers, heads,
-K, V] and `z` [layers, heads, K] are the state after a number of letters, `logits` [256] those of
-the next letter. The arrays have the same size after a thousand letters as after a million.
+The long race's linear model, which has read all the training novels, reads a novel of the test
+split from its first letter, in float64, so that no rounding of a long sum is stored. Beside a
+record lie arrays in float32. `S` [layers, heads, K, V] and `z` [layers, heads, K] are the state
+after a number of letters, `logits` [256] those of the next letter. The arrays have the same size after a thousand letters as after a million.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NOVEL = "Cbronte_Villette_1853"  # one of two novels in its split that are long 
 LETTERS = (1000, 10_000, 100_000, 1_000_000)
 BASE: dict[str, Any] = {
     "race": "long_race",
-    "trained": "linear-seed0",
+    "trained": "linear-all-seed0",
     "scale": "nano",
     "shape": {"n_layer": 6, "d_model": 192},
     "attention": "linear",

@@ -59,7 +59,7 @@ WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """The writers of the page on sampling, and those of the long race."""
+    """The race's writers, and those of the long race that have read all its text."""
     if smoke:
         return [_run("race", "linear", {"context": 64, **SMOKE})]
     return [_run(race, model, {}) for race in RACES for model in MODELS]
@@ -67,8 +67,8 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 def _run(race: str, model: str, rest: dict[str, Any]) -> Run:
     config = {**BASE, "race": race, **RACES[race], "model": model, **MODELS[model], **rest}
-    context = f"{config['context']}-" if race == "race" else ""
-    config["trained"] = f"{model}-{context}seed{config['seed']}"
+    text = config["context"] if race == "race" else "all"
+    config["trained"] = f"{model}-{text}-seed{config['seed']}"
     priority = 330 if race == "race" else 730  # after the models are trained
     return Run("written_words", f"{race.replace('_', '-')}-{model}", config, priority)
 

@@ -43,7 +43,7 @@ def data() -> HTML | Missing:
     try:
         runs = [trained(model) for model in MODELS]
     except NotMeasuredError:
-        return Missing("long_race --only seed=0", "No weights of the models yet")
+        return Missing("long_race --only seed=0,updates=17080", "No weights of the models yet")
     if not (read := stations()):
         return Missing("novel_states", "No states of the linear model yet")
     cache, ring, state = memory()
@@ -71,7 +71,7 @@ def data() -> HTML | Missing:
 
 def trained(model: str) -> Record:
     """The run whose weights are stored. Raises NotMeasuredError."""
-    if not weights_of(run := long_race.of(model)):
+    if not weights_of(run := long_race.of(model, whole=True)):
         raise NotMeasuredError(f"long_race: no weights of {model}")
     return run
 

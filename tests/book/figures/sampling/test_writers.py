@@ -20,7 +20,7 @@ def test_other_weights_than_the_records_are_refused(store, how):
     trained = [
         path
         for name in writers.MODELS
-        for path in ROOT.glob(f"results/long_race/*/{name}-seed0.json")
+        for path in ROOT.glob(f"results/long_race/*/{name}-all-seed0.json")
     ]
     for path in trained:
         place = store.joinpath(*path.parts[-3:])
@@ -70,7 +70,7 @@ def test_the_states_are_of_the_pages_model_and_of_the_size_that_is_told():
     machine = writers.model("linear").machine()
     assert told["state"] == 4 * sum(S.numel() + z.numel() for S, z in sums(machine.initial_state))
     assert told["row"] == 4 * 2 * 6 * 192  # keys and values, layers, width
-    [trained] = ROOT.glob("results/long_race/*/linear-seed0.weights.npz")
+    [trained] = ROOT.glob("results/long_race/*/linear-all-seed0.weights.npz")
     wanted = hashlib.sha256(trained.read_bytes()).hexdigest()
     for run in writers.stations():
         assert run["tables"]["weights"]["sha256"] == [wanted]
