@@ -3,7 +3,8 @@
 The long race's linear model, which has read all the training novels, reads a novel of the test
 split from its first letter, in float64, so that no rounding of a long sum is stored. Beside a
 record lie arrays in float32. `S` [layers, heads, K, V] and `z` [layers, heads, K] are the state
-after a number of letters, `logits` [256] those of the next letter. The arrays have the same size after a thousand letters as after a million.
+after a number of letters, `logits` [256] those of the next letter. The arrays have the same size
+after a thousand letters as after a million.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 def _run(letters: int, rest: dict[str, Any]) -> Run:
     config = {**BASE, "letters": letters, **rest}
-    return Run("novel_states", f"long-race-linear-after-{letters}", config, 720)
+    return Run("novel_states", f"long-race-linear-after-{letters}", config, 725)
 
 
 def sums(state: Any) -> Iterator[LinearState]:

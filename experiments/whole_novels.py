@@ -8,6 +8,10 @@ Some pages are easier than others for any model. So every byte is predicted twic
 with the whole novel before it, and with between half a window and a whole one before it. The
 difference is the model's use of everything further back. It would show a state that deteriorates
 after a million tokens, and also one that makes use of them.
+
+SmolLM2-135M-Instruct reads novels too, past the 8,192 tokens of its training: with softmax in all
+heads, in the first of a ranking alone, or in none. The other heads see a window and the first
+tokens, so the last of these models has a state that never grows.
 """
 
 from __future__ import annotations
@@ -19,11 +23,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lsa.gpt import GPT
+from lsa.llama import Llama
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
 from .harness.learning.prepared import Split
-from .recipes import model_of, reading_runs
+from .harness.learning.returning import LETTERS, Tokens, trained
+from .recipes import attention_of, first_heads, model_of, reading_runs
 
 REACH = {"softmax": 65536, "linear": 1 << 20}  # no novel is longer than the latter
 BASE = {
@@ -33,6 +39,19 @@ BASE = {
     "piece": 1024,  # bytes read at a time, so that a cache's scores fit into memory
 }
 SMOKE = {"window": 64, "piece": 32, "reach": 200}
+LLAMA: dict[str, Any] = {
+    "model": "SmolLM2-135M-Instruct",
+    "context": 8192,  # of its training
+    "corpus": "novels",
+    "split": "test",
+    "seed": 0,
+    "order": "gradient",
+    "attention": {"kind": "window", "window": 64, "first": 4},
+    "window": 4096,
+    "piece": 256,
+}
+# Heads with softmax and how far they read; without softmax a token's time does not grow.
+LLAMAS = {"softmax": (None, 16384), "confined": (0, 32768), "24-heads": (24, 16384)}
 TABLES = {
     "weights": table(sha256=("name", "of the file of weights that was read")),
     "positions": table(
@@ -46,21 +65,31 @@ TABLES = {
 
 
 def runs(kind: str, smoke: bool) -> list[Run]:
-    """The race's models whose weights are stored; all first seeds before the second ones."""
+    """The race's models whose weights are stored, first seeds before second ones; SmolLM2."""
     plan = []
     for name, read in reading_runs(smoke).items():
         config = {**BASE, "reach": REACH[read["attention"]], **read, **(SMOKE if smoke else {})}
         plan.append(Run("whole_novels", name, config, 310 + 100 * read["seed"]))
+    if kind == "cpu":  # the weights come in a package that a GPU machine may lack
+        tried = {"model": "tiny", "order": "counted", **SMOKE} if smoke else {}
+        for name, (heads, reach) in LLAMAS.items():
+            few = min(heads, 3) if smoke and heads else heads  # of the eight of a tiny model
+            config = {**LLAMA, "softmax_heads": few, "reach": reach, **tried}
+            plan.append(Run("whole_novels", f"smollm2-{name}", config, 720))
     return plan
 
 
-def novels(split: Split, reach: int) -> list[Tensor]:
-    """The tokens of each document, at most `reach` and one to predict."""
-    bounds = zip(split.starts[:-1], split.starts[1:], strict=True)
-    return [
-        torch.from_numpy(split.tokens[start : min(end, start + reach + 1)].astype("int64"))
-        for start, end in bounds
-    ]
+def novels(split: Split, reach: int, tokens: Tokens | None = None) -> list[Tensor]:
+    """The tokens of each document, at most `reach` and one to predict. tokens: of a tokenizer."""
+    found = []
+    for start, end in zip(split.starts[:-1], split.starts[1:], strict=True):
+        letters = split.tokens[start : min(end, start + (LETTERS if tokens else 1) * (reach + 1))]
+        if tokens:
+            text = bytes(letters).decode(errors="ignore")
+            found.append(torch.tensor(tokens(text)[: reach + 1]))
+        else:
+            found.append(torch.from_numpy(letters.astype("int64")))
+    return found
 
 
 def _loss(logits: Tensor, targets: Tensor) -> Tensor:
@@ -68,7 +97,7 @@ def _loss(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def read_whole(model: GPT, tokens: Tensor, piece: int) -> Tensor:
+def read_whole(model: GPT | Llama, tokens: Tensor, piece: int) -> Tensor:
     """Loss of each token but the first, [T - 1], with all earlier tokens read by the machine."""
     machine = model.machine()
     state, losses = machine.initial_state, []
@@ -80,7 +109,7 @@ def read_whole(model: GPT, tokens: Tensor, piece: int) -> Tensor:
 
 
 @torch.no_grad()
-def read_windows(model: GPT, tokens: Tensor, window: int) -> Tensor:
+def read_windows(model: GPT | Llama, tokens: Tensor, window: int) -> Tensor:
     """The same loss with nothing before a window; each begins half a window after the last.
 
     All of the first window counts, and the second half of each other one.
@@ -97,10 +126,19 @@ def read_windows(model: GPT, tokens: Tensor, window: int) -> Tensor:
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Perform one run; see `plan.Experiment`."""
-    model, sha256 = model_of(config, session.places, session.device)
-    tables: Tables = {}
+    splits, tables = session.corpus(config["corpus"]).splits, Tables()
+    model: GPT | Llama
+    if "model" in config:
+        found = trained(config["model"])
+        model, sha256 = found.model, found.sha256
+        if (number := config["softmax_heads"]) is not None:
+            heads = first_heads(config, number, session)
+            model.attend(attention_of(config["attention"], heads))
+        texts = novels(splits[config["split"]], config["reach"], found.tokens)
+    else:
+        model, sha256 = model_of(config, session.places, session.device)
+        texts = novels(splits["validation"], config["reach"])
     append(tables, "weights", {"sha256": sha256})
-    texts = novels(session.corpus(config["corpus"]).splits["validation"], config["reach"])
     for novel in session.through(range(len(texts)), tables, "novel {}".format):
         tokens = texts[novel].to(session.device)
         whole = read_whole(model, tokens, config["piece"])

@@ -39,7 +39,9 @@ from ..figures.trained_model.remove_exponential import (
     least_layer_gain,
     lost_gain,
     missing,
+    on_training,
     random_orders,
+    ranked_for,
     shared_heads,
 )
 from ..figures.trained_model.windows import measured_windows, of_window
@@ -62,13 +64,6 @@ def keeps_all(run: Record) -> bool:
 def recalls_more(run: Record) -> bool:
     """Whether the 95% interval of what a run recalls above softmax is above zero."""
     return is_above(more_recall(run, softmax_of(run)))
-
-
-def forty_suffice() -> bool:
-    """Whether heads of both rankings keep the gain, and farther back copy better than all."""
-    kept = distances.way("but", distances.MORE, HERE, distances.AT_BOTH)
-    better = change(distances.both(), "second")
-    return kept > 0.95 and recalls_more(distances.both()) and is_below(better)
 
 
 def most_alone_layer() -> bool:
@@ -99,8 +94,9 @@ VERDICTS = {
     ),
     "the gain is {glue:text}`some_gain`, as with all 270": lambda: keeps_all(first_alone(SOME)),
     "Heads in random order do not do this": lambda: (
-        every(lost_gain(run) < 0.1 for run in random_orders())
-        and gain(first_alone(SOME, "random-0")) < 0
+        every(lost_gain(run) < 0.1 for run in random_orders("first", FEW))
+        and every(gain(run) < 0 for run in random_orders("but", SOME))
+        and len(random_orders("first", FEW)) == len(random_orders("but", SOME))
     ),
     "A model that cannot look back has a gain below zero": lambda: (
         gain(everywhere()) < -5 * measured(everywhere(), "gain").error
@@ -112,7 +108,7 @@ VERDICTS = {
         is_undecided(change(first_alone(SOME), "second"))
         and is_above(more_recall(first_alone(SOME), confined(0)))
     ),
-    "With the first token it is {glue:text}`one_token_rise`": lambda: (
+    "nats, with the first alone by {glue:text}`one_token_rise`": lambda: (
         rise(everywhere("window-64-1")) < 0.3 < 1 < rise(everywhere("window-64-0"))
         and abs(rise(everywhere("window-64-1")) - rise(everywhere())) < 0.03
     ),
@@ -136,6 +132,16 @@ VERDICTS = {
         every(gain(first_alone(n, "mass")) < gain(first_alone(n)) - 1 for n in (FEW, SOME))
     ),
     "with those for passages; by chance": lambda: FEW / 2 < shared_heads() < FEW,
+    "The first 24 serve both": lambda: (
+        ranked_for("lists", "passages", "but", SOME).mean > 0.75 * gain(confined(0))
+        and ranked_for("passages", "lists", "but", SOME).mean
+        > 0.75 * gain(confined(0, text="lists"))
+    ),
+    "where nothing was chosen, the gain is": lambda: (
+        on_training("but", f"gradient-{SOME}").mean > 0.95 * on_training("none").mean
+        and 0.3 < on_training("but", f"gradient-{FEW}").mean / on_training("none").mean < 0.8
+        and on_training("first", f"gradient-{FEW}").mean < 0.1 * on_training("none").mean
+    ),
     "After 4,096 tokens others are needed too: without one that is idle after 256": lambda: (
         -distances.far_recall("but-far").mean > 0.5 * recall(softmax_of(distances.both())).mean
         and abs(distances.takes("but-far", HERE).mean) < 0.05
@@ -163,8 +169,11 @@ VERDICTS = {
         distances.takes("but-here", HERE, "late").mean
         > 1.3 * distances.takes("but-here", HERE).mean
     ),
-    "Forty heads, from both rankings in turn, bring back": forty_suffice,
-    "with forty from both rankings the copy is predicted better": forty_suffice,
+    "Forty heads, from both rankings in turn, bring back": lambda: (
+        distances.way("but", distances.MORE, HERE, distances.AT_BOTH) > 0.95
+        and recalls_more(distances.both())
+        and is_below(change(distances.both(), "second"))
+    ),
     "The first 24 ranked at 4,096 bring back": lambda: (
         distances.way("but", SOME, FAR) < 0.3 < 0.9 < distances.way("but", SOME, 1024)
         and distances.way("but", SOME, FAR, distances.AT_FAR) > 0.5

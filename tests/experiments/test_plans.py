@@ -12,7 +12,7 @@ ATTENTION = {"model", "attention", "attention_options", "seed"}
 COMPARED = {
     "copying curriculum": (
         copying_curriculum,
-        52,
+        34,
         ATTENTION | {"returns", "learning_rate", "meets", "slower"},
     ),
     "long race": (

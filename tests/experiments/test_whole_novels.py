@@ -44,3 +44,12 @@ def test_no_novel_runs_into_the_next():
     short, cut = whole_novels.novels(Split, reach=50)
     assert short.tolist() == list(range(30))
     assert cut.tolist() == list(range(30, 81))
+
+
+def test_a_tokenizer_reads_each_novel_alone():
+    class Split:
+        tokens = torch.tensor([*b"one two. three"], dtype=torch.uint8).numpy()
+        starts = (0, 8, 14)
+
+    found = whole_novels.novels(Split, reach=3, tokens=lambda text: [*text.upper().encode()])
+    assert [bytes(each.tolist()) for each in found] == [b"ONE ", b" THR"]

@@ -157,11 +157,24 @@ def missing(run: Record, below: Record | None = None) -> Mean:
     return mean_of([one["gain"] - other["gain"] for one, other in pairs])
 
 
-def random_orders(number: int = FEW) -> list[Record]:
-    """The runs in which the first heads of a random order are confined. Raises NotMeasuredError."""
-    names = [f"passages-{HERE}-first-random-{seed}-{number}" for seed in range(9)]
+def random_orders(where: str, number: int) -> list[Record]:
+    """The runs in which a random order's first heads are confined, or all but these.
+
+    where: "first" or "but". Raises NotMeasuredError.
+    """
+    names = [f"passages-{HERE}-{where}-random-{seed}-{number}" for seed in range(9)]
     runs = [run for name in names if (run := stored().get(name))]
     return need(runs, f"{EXPERIMENT}: no random order")
+
+
+def on_training(where: str, case: str = "") -> Mean:
+    """The gain on novels of the training split. Raises NotMeasuredError."""
+    return measured(run_of(where, case, text="train-passages"), "gain")
+
+
+def ranked_for(other: str, text: str, where: str, number: int) -> Mean:
+    """A text's gain with heads that were ranked for the other kind. Raises NotMeasuredError."""
+    return measured(run_of(where, f"gradient-{number}-ranked-by-{other}", text=text), "gain")
 
 
 def points_fewer(value: Mean) -> str:
@@ -260,11 +273,15 @@ def numbers() -> dict[str, str]:
             some_missing=lambda: missing(first_alone(SOME)),
             some_second=lambda: change(first_alone(SOME), "second"),
             some_fewer_right=lambda: points_fewer(change(first_alone(SOME), "right")),
-            few_random=lambda: listed(str(measured(run, "gain")) for run in random_orders()),
-            orders=lambda: counted(len(random_orders())),
+            few_random=lambda: listed(
+                str(measured(run, "gain")) for run in random_orders("first", FEW)
+            ),
+            orders=lambda: counted(len(random_orders("first", FEW))),
+            some_random=lambda: listed(
+                str(measured(run, "gain")) for run in random_orders("but", SOME)
+            ),
             few_mass=lambda: measured(confined(FEW, "mass"), "gain"),
             some_gain=lambda: measured(first_alone(SOME), "gain"),
-            some_random=lambda: measured(first_alone(SOME, "random-0"), "gain"),
             some_mass=lambda: measured(first_alone(SOME, "mass"), "gain"),
             kept_few_gain=lambda: measured(first_alone(FEW), "gain"),
         )
@@ -285,6 +302,13 @@ def _ranked() -> dict[str, str]:
         some_stable=lambda: counted(halves_share(SOME)),
         numbers_alone=lambda: listed(map(str, numbers_alone())),
         shared_by_chance=lambda: f"{FEW**2 / HEADS:.1f}",
+        train_texts=lambda: str(on_training("none").texts),
+        train_gain=lambda: on_training("none"),
+        train_few=lambda: on_training("first", f"gradient-{FEW}"),
+        train_some=lambda: on_training("but", f"gradient-{SOME}"),
+        train_kept_few=lambda: on_training("but", f"gradient-{FEW}"),
+        borrowed_some=lambda: ranked_for("lists", "passages", "but", SOME),
+        lent_some=lambda: ranked_for("passages", "lists", "but", SOME),
         few_keys=lambda: counted(key_heads(FEW)),
         some_keys=lambda: counted(key_heads(SOME)),
     )
