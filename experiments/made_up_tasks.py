@@ -59,6 +59,13 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "none": ("none", {}),
 }
 CONTROLS = ("delta-adds", "none")
+# Linear attention on the way to the delta rule that adds: the output norm in place of the
+# denominator, then keys of any sign. Left are silu, unit length and the write gate.
+NORMED = {"normalize": False, "output_norm": True}
+OF_PARTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "linear-normed": ("linear", NORMED),
+    "identity-normed": ("linear", {**NORMED, "feature_map": "identity"}),
+}
 # All other layers: a new layer needs no line here.
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     name: (name, {"d_state": 32} if name in ("s4", "s4d") else {})
@@ -197,6 +204,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         (("induction", "copying"), MODELS),
         (("recall in windows",), OF_WINDOWS),
         (("distant recall",), OF_DISTANCES),
+        (("recall",), OF_PARTS),
         (("recall", "selective copying", "overwriting", "induction", "copying"), OTHERS),
     )
     plan = []
@@ -229,7 +237,7 @@ def _run(
     smoke: bool = False,
 ) -> Run:
     """A run of one model, sized by its heads and options, at one task and learning rate."""
-    attention, options = (MODELS | OTHERS | OF_WINDOWS | OF_DISTANCES)[model]
+    attention, options = (MODELS | OTHERS | OF_WINDOWS | OF_DISTANCES | OF_PARTS)[model]
     config = {
         "task": task,
         "model": model,
