@@ -76,10 +76,6 @@ def far_adds(column: str, distance: int) -> Mean:
     return whole_model.brings(whole_model.marks()[-1], column, "passages", distance)
 
 
-def right(arm: str) -> float:
-    return whole_model.after(arm, whole_model.marks()[-1], "right").mean
-
-
 VERDICTS = {
     "With 24 nearly all of it stays, and without eight of them most is gone": lambda: (
         (FEW, SOME, len(ranking()), HEADS) == (8, 24, 270, 270)
@@ -212,7 +208,11 @@ VERDICTS = {
     "The gain is higher with states": lambda: every(
         is_above(whole_model.brings(tokens, "gain")) for tokens in whole_model.marks()
     ),
-    "Whether it is recall is open": lambda: abs(right("state") - right("window")) < 0.03,
+    "nats are recall, what a copy brings": lambda: (
+        is_above(whole_model.untrained()["recall"])
+        and whole_model.untrained()["unseen"].mean > whole_model.untrained()["recall"].mean
+        and abs(whole_model.untrained()["gain"].mean - whole_model.brings(0, "gain").mean) < 0.01
+    ),
     "Prose loses little": lambda: every(
         whole_model.rise(arm, whole_model.marks()[-1]).mean < 0.1 for arm in ("state", "window")
     ),

@@ -24,10 +24,10 @@ QUESTIONS = {
 }
 
 
-def stored() -> Record:
-    """The run in which no head keeps softmax. Raises NotMeasuredError."""
-    runs = [run for run in learned(EXPERIMENT) if run["name"] == "softmax-0"]
-    return need(runs, f"{EXPERIMENT}: no softmax-0")[0]
+def stored(name: str = "softmax-0") -> Record:
+    """A run, by default that in which no head keeps softmax. Raises NotMeasuredError."""
+    runs = [run for run in learned(EXPERIMENT) if run["name"] == name]
+    return need(runs, f"{EXPERIMENT}: no {name}")[0]
 
 
 def marks() -> list[int]:
@@ -37,16 +37,21 @@ def marks() -> list[int]:
 
 
 def by_text(
-    arm: str, tokens: int, column: str, text: str = "passages", distance: int = HERE
+    arm: str,
+    tokens: int,
+    column: str,
+    text: str = "passages",
+    distance: int = HERE,
+    run: str = "softmax-0",
 ) -> dict[int, float]:
-    """{text: value} of an arm ("state" or "window") after `tokens` tokens of training.
+    """{text: value} of a run's arm ("state" or "window") after `tokens` tokens of training.
 
     Raises NotMeasuredError.
     """
     wanted = arm, tokens, text, distance
     values = {
         row["text"]: row[column]
-        for row in rows(stored(), "measured")
+        for row in rows(stored(run), "measured")
         if (row["arm"], row["tokens"], row["kind"], row["distance"]) == wanted
     }
     return need(values, f"{EXPERIMENT}: no {wanted}")
@@ -71,6 +76,31 @@ def brings(tokens: int, column: str, text: str = "passages", distance: int = HER
     """The difference that a state makes to the gain or loss, text by text. NotMeasuredError."""
     state, window = (by_text(arm, tokens, column, text, distance) for arm in ("state", "window"))
     return mean_of([state[each] - window[each] for each in state])
+
+
+def untrained() -> dict[str, Mean]:
+    """Before the training, what states add, text by text, to the gain and to its two parts.
+
+    `recall`: the loss that a copy takes off the passage. `unseen`: how much lower the passage's
+    loss is without a copy. Raises NotMeasuredError.
+    """
+
+    def column(arm: str, column: str, text: str = "passages") -> dict[int, float]:
+        return by_text(arm, 0, column, text, run="softmax-0-untrained")
+
+    def recall(arm: str) -> dict[int, float]:
+        alone, copied = column(arm, "second", "unseen"), column(arm, "second")
+        return {text: alone[text] - copied[text] for text in copied}
+
+    def added(state: dict[int, float], window: dict[int, float]) -> Mean:
+        return mean_of([state[text] - window[text] for text in state])
+
+    alone = (column(arm, "second", "unseen") for arm in ("window", "state"))
+    return {
+        "gain": added(column("state", "gain"), column("window", "gain")),
+        "recall": added(recall("state"), recall("window")),
+        "unseen": added(*alone),
+    }
 
 
 def way(tokens: int) -> float:
@@ -158,6 +188,11 @@ def points(share: Mean) -> str:
     return f"{signed(100 * share.mean, 1)} ± {100 * share.half:.1f}"
 
 
+def thousandths(nats: Mean) -> str:
+    """A mean and half of its interval, with three digits."""
+    return f"{nats.mean:.3f} ± {nats.half:.3f}"
+
+
 def table() -> Table | Missing:
     """Both students at the end, measured at several distances."""
     try:
@@ -183,6 +218,8 @@ def numbers() -> dict[str, str]:
         taught_fitted=lambda: f"{stored()['config']['feature_tokens']:,}",
         taught_adds=lambda: brings(marks()[-1], "gain"),
         taught_adds_first=lambda: brings(0, "gain"),
+        taught_untrained_recall=lambda: thousandths(untrained()["recall"]),
+        taught_untrained_unseen=lambda: thousandths(untrained()["unseen"]),
         taught_way=lambda: percent(way(marks()[-1])),
         taught_far=lambda: brings(marks()[-1], "gain", distance=FAR),
         taught_last_third=lambda: changed("state"),
