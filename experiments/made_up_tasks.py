@@ -59,12 +59,15 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "none": ("none", {}),
 }
 CONTROLS = ("delta-adds", "none")
-# Linear attention on the way to the delta rule that adds: the output norm in place of the
-# denominator, then keys of any sign. Left are silu, unit length and the write gate.
-NORMED = {"normalize": False, "output_norm": True}
+# Linear attention on its way to the delta rule that adds: the output norm in place of the
+# denominator, keys of any sign, silu, and then unit length or the write gate.
+NORMED, ADDS = {"normalize": False, "output_norm": True}, {"erase": False}
 OF_PARTS: dict[str, tuple[str, dict[str, Any]]] = {
     "linear-normed": ("linear", NORMED),
     "identity-normed": ("linear", {**NORMED, "feature_map": "identity"}),
+    "silu-normed": ("delta", {**ADDS, "unit": False, "write_gate": False}),
+    "unit": ("delta", {**ADDS, "write_gate": False}),
+    "write-gate": ("delta", {**ADDS, "unit": False}),
 }
 # All other layers: a new layer needs no line here.
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -7,7 +7,7 @@ with keys of length 1 and 0 < β < 1. At α = 1 it is DeltaNet (Schlag et al. 20
 gradient descent, of size β, on |S^T k - v|^2 / 2.
 
 Without the erase term, S_t = α_t S_{t-1} + β_t k_t v_t^T, everything else stays. This ablation
-separates the effect of erasing from that of unit keys and β.
+separates the effect of erasing from that of unit keys and β, which can be left out then, too.
 
 With u_t = β_t (v_t - α_t S_{t-1}^T k_t), the new part of v_t, the update reads
 S_t = α_t S_{t-1} + k_t u_t^T: gated linear attention with values u. Over a chunk the u solve
@@ -96,6 +96,8 @@ class DeltaNet(MultiHead):
 
     gated: decay the state by α_t at each token, one number a head from the input.
     erase: erase the old value of a token's key before the token writes; else its value is added.
+    unit: keys and queries of length 1. Erasing needs them: it diverges under long keys.
+    write_gate: β from the input; else β = 1.
     chunk_size: tokens in a chunk; 64 by default.
 
     As in the published layer, queries and keys pass through silu and are normalised to length 1,
@@ -110,6 +112,8 @@ class DeltaNet(MultiHead):
         *,
         gated: bool = False,
         erase: bool = True,
+        unit: bool = True,
+        write_gate: bool = True,
         chunk_size: int | None = None,
         bias: bool = True,
     ) -> None:
@@ -117,9 +121,12 @@ class DeltaNet(MultiHead):
         if chunk_size is not None:
             whole("chunk_size", chunk_size)
         boolean("gated", gated)
-        boolean("erase", erase)
-        self.gated, self.erase, self.chunk_size = gated, erase, chunk_size
-        self.beta = nn.Linear(d_model, n_heads, bias=False)
+        for name, value in (("erase", erase), ("unit", unit), ("write_gate", write_gate)):
+            boolean(name, value)
+        if erase and not unit:
+            raise ValueError("unit: expected True with erase, got False")
+        self.gated, self.erase, self.unit, self.chunk_size = gated, erase, unit, chunk_size
+        self.beta = nn.Linear(d_model, n_heads, bias=False) if write_gate else None
         if gated:
             self.gate = HeadDecay(d_model, n_heads)
 
@@ -127,8 +134,10 @@ class DeltaNet(MultiHead):
         """x [..., D] to q, k, v [..., H, K], β and log α [..., H], in the precision of states."""
         dtype = accumulator_dtype(x.dtype)
         q, k, v = (heads.to(dtype) for heads in self.qkv(x))
-        q, k = (F.normalize(F.silu(heads), dim=-1) for heads in (q, k))
-        beta = torch.sigmoid(self.beta(x).to(dtype))
+        q, k = F.silu(q), F.silu(k)
+        if self.unit:
+            q, k = F.normalize(q, dim=-1), F.normalize(k, dim=-1)
+        beta = torch.sigmoid(self.beta(x).to(dtype)) if self.beta else torch.ones_like(q[..., 0])
         log_decay = self.gate(x, dtype) if self.gated else torch.zeros_like(beta)
         return q * self.head_width**-0.5, k, v, beta, log_decay
 

@@ -70,6 +70,7 @@ CASES = {
     "delta-gated": partial(DeltaNet, D, 3, gated=True),
     "delta-adds": partial(DeltaNet, D, 3, erase=False, chunk_size=5),
     "delta-adds-gated": partial(DeltaNet, D, 3, erase=False, gated=True),
+    "delta-adds-plainly": partial(DeltaNet, D, 3, erase=False, unit=False, write_gate=False),
     "power-4": partial(PowerAttention, D, 3, degree=4),
     "power-gated": partial(PowerAttention, D, 3, gated=True),
     "power-decay": partial(PowerAttention, D, 3, log_decay=DECAY),

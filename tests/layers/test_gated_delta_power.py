@@ -168,3 +168,8 @@ def test_delta_keys_have_length_one():
     torch.testing.assert_close(k.norm(dim=-1), torch.ones(3, 5, 2).double())
     assert ((beta > 0) & (beta < 1)).all()
     assert (decay < 0).all()
+
+
+def test_erasing_needs_unit_keys():
+    with pytest.raises(ValueError, match="^unit: expected True with erase, got False$"):
+        DeltaNet(8, 2, unit=False)
