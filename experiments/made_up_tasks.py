@@ -60,7 +60,8 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 CONTROLS = ("delta-adds", "none")
 # Linear attention on its way to the delta rule that adds: the output norm in place of the
-# denominator, keys of any sign, silu, and then unit length or the write gate.
+# denominator, keys of any sign, silu, and then unit length or the write gate. Other features with
+# and without a denominator.
 NORMED, ADDS = {"normalize": False, "output_norm": True}, {"erase": False}
 OF_PARTS: dict[str, tuple[str, dict[str, Any]]] = {
     "linear-normed": ("linear", NORMED),
@@ -68,6 +69,8 @@ OF_PARTS: dict[str, tuple[str, dict[str, Any]]] = {
     "silu-normed": ("delta", {**ADDS, "unit": False, "write_gate": False}),
     "unit": ("delta", {**ADDS, "write_gate": False}),
     "write-gate": ("delta", {**ADDS, "unit": False}),
+    **{f: ("linear", {"feature_map": f}) for f in ("relu", "exp")},
+    **{f"{f}-normed": ("linear", {**NORMED, "feature_map": f}) for f in ("relu", "exp")},
 }
 # All other layers: a new layer needs no line here.
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -24,6 +24,11 @@ from ..lib.seed_error import with_seeds
 from ..lib.tables import Missing, Table
 
 
+def read() -> list[Record]:
+    """The runs in which the race's models read."""
+    return [run for run in learned("whole_novels") if "trained" in run["config"]]
+
+
 def runs_of(attention: str, context: int) -> list[Record]:
     """Runs in which each seed of a model read the novels. Raises NotMeasuredError."""
     return of_model("whole_novels", attention, context)
@@ -64,7 +69,7 @@ def by_doubling(seeds: Sequence[Record]) -> list[dict[str, float]]:
 
 def figure(id: str = "whole-novels") -> Explorable | Missing:
     """Cost of the far past, to the end of the novels."""
-    stored = learned("whole_novels")
+    stored = read()
     series = []
     for attention, context in dict.fromkeys(map(model_of, stored)):
         seeds = runs_of(attention, context)
@@ -194,7 +199,7 @@ def table() -> Table | Missing:
 
 def points() -> list[tuple[str, int, dict[str, float]]]:
     """Attention, context of the training and cost of each point of the figure."""
-    models = dict.fromkeys(map(model_of, learned("whole_novels")))
+    models = dict.fromkeys(map(model_of, read()))
     return [(*model, point) for model in models for point in by_doubling(runs_of(*model))]
 
 
