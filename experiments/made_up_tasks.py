@@ -23,12 +23,17 @@ choose: after 160 updates most models are at chance, and the largest rate looks 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import cycle
 from math import log
 from typing import Any
 
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
 from lsa.layers import LAYERS
+from lsa.layers.delta import DeltaNet
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import INCREASING, Tables, append, table
@@ -60,8 +65,8 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 CONTROLS = ("delta-adds", "none")
 # Linear attention on its way to the delta rule that adds: the output norm in place of the
-# denominator, keys of any sign, silu, and then unit length or the write gate. Other features with
-# and without a denominator.
+# denominator, keys of any sign, silu, and then unit length or the write gate. Then other features:
+# elu is elu + 1 without the one, and raised silu is silu above zero.
 NORMED, ADDS = {"normalize": False, "output_norm": True}, {"erase": False}
 OF_PARTS: dict[str, tuple[str, dict[str, Any]]] = {
     "linear-normed": ("linear", NORMED),
@@ -69,8 +74,16 @@ OF_PARTS: dict[str, tuple[str, dict[str, Any]]] = {
     "silu-normed": ("delta", {**ADDS, "unit": False, "write_gate": False}),
     "unit": ("delta", {**ADDS, "write_gate": False}),
     "write-gate": ("delta", {**ADDS, "unit": False}),
-    **{f: ("linear", {"feature_map": f}) for f in ("relu", "exp")},
     **{f"{f}-normed": ("linear", {**NORMED, "feature_map": f}) for f in ("relu", "exp")},
+    **{
+        f"{f}-normed": ("delta", {**ADDS, "unit": False, "write_gate": False})
+        for f in ("elu", "raised-silu", "tanh")
+    },
+}
+FEATURES: dict[str, Callable[[Tensor], Tensor]] = {
+    "elu-normed": F.elu,
+    "raised-silu-normed": lambda x: F.silu(x) + 0.2785,  # its least value is -0.27846
+    "tanh-normed": torch.tanh,
 }
 # All other layers: a new layer needs no line here.
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -274,6 +287,10 @@ def _run(
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Perform one run; see `plan.Experiment`. A stopped one continues from its checkpoint."""
     training = TaskTraining(config)
+    if config["model"] in FEATURES:
+        for layer in training.model.modules():
+            if isinstance(layer, DeltaNet):
+                layer.phi = FEATURES[config["model"]]
     tables: Tables = {"curve": {}}
     with session.stop.deferred():
         if not training.train(session) or not _test(training, session, tables):

@@ -22,6 +22,8 @@ Shapes here: q, k [B, T, H, K]; v, o [B, T, H, V]; beta, log_decay [B, T, H]; S 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -105,6 +107,8 @@ class DeltaNet(MultiHead):
     convolutions of that layer are a layer of their own, `CausalConv`.
     """
 
+    phi: Callable[[Tensor], Tensor] = staticmethod(F.silu)  # of queries and keys
+
     def __init__(
         self,
         d_model: int,
@@ -134,7 +138,7 @@ class DeltaNet(MultiHead):
         """x [..., D] to q, k, v [..., H, K], β and log α [..., H], in the precision of states."""
         dtype = accumulator_dtype(x.dtype)
         q, k, v = (heads.to(dtype) for heads in self.qkv(x))
-        q, k = F.silu(q), F.silu(k)
+        q, k = self.phi(q), self.phi(k)
         if self.unit:
             q, k = F.normalize(q, dim=-1), F.normalize(k, dim=-1)
         beta = torch.sigmoid(self.beta(x).to(dtype)) if self.beta else torch.ones_like(q[..., 0])

@@ -28,6 +28,20 @@ LABELS = {
     "window": "Softmax in a window",
     "window-state": "Window and state",
 }
+# Linear attention with parts of the delta rule: features, what keeps outputs in size, keys of
+# length 1, a write gate.
+PARTS = {
+    "linear-normed": ("elu + 1", "norm", "", ""),
+    "identity-normed": ("none", "norm", "", ""),
+    "relu-normed": ("relu", "norm", "", ""),
+    "exp-normed": ("exp", "norm", "", ""),
+    "raised-silu-normed": ("silu + 0.28", "norm", "", ""),
+    "elu-normed": ("elu", "norm", "", ""),
+    "tanh-normed": ("tanh", "norm", "", ""),
+    "silu-normed": ("silu", "norm", "", ""),
+    "unit": ("silu", "norm", "yes", ""),
+    "write-gate": ("silu", "norm", "", "yes"),
+}
 RIGHT = Axis("right", "Answered right", "%", digits=3, low="low", high="high", range=(-2, 102))
 
 
@@ -85,16 +99,20 @@ def label(model: str) -> str:
     return LABELS.get(model) or palette.label(model) or model
 
 
-def at_best_rates(task: str) -> dict[Kind, list[Record]]:
-    """The runs of each model at its best rate, one per seed."""
-    return {kind: best_rate(runs) for kind, runs in at_all_rates(task).items()}
+def at_best_rates(task: str, *, parts: bool = False) -> dict[Kind, list[Record]]:
+    """The runs of each model at its best rate, one per seed; see `at_all_rates`."""
+    return {kind: best_rate(runs) for kind, runs in at_all_rates(task, parts=parts).items()}
 
 
-def at_all_rates(task: str) -> dict[Kind, list[Record]]:
-    """The whole runs of each model on a task, at all rates and seeds."""
+def at_all_rates(task: str, *, parts: bool = False) -> dict[Kind, list[Record]]:
+    """The whole runs of each model on a task, at all rates and seeds.
+
+    parts: of linear attention with parts of another layer, in place of those that are compared.
+    """
     every: dict[Kind, list[Record]] = defaultdict(list)
     for run in learned(EXPERIMENT):
-        if run["complete"] and run["config"]["task"] == task:
+        part = run["config"]["model"] in PARTS
+        if run["complete"] and run["config"]["task"] == task and part == parts:
             every[kind_of(run)].append(run)
     return every
 

@@ -1,0 +1,70 @@
+"""Recall by linear attention with parts of the delta rule's control, one after another."""
+
+from __future__ import annotations
+
+from ..lib.format import in_words, percent
+from ..lib.pairs import Pairs, compare
+from ..lib.records import NotMeasuredError, Record, need
+from ..lib.tables import Missing, Table
+from ..lib.tasks import EXPERIMENT, PARTS, Share, at_best_rates, hardest, of_usual_size, score
+
+TASK = "recall"
+# Both ends of the way, described as `PARTS` are.
+MODELS = {
+    "linear": ("elu + 1", "denominator", "", ""),
+    **PARTS,
+    "delta-adds": ("silu", "norm", "yes", "yes"),
+}
+
+
+def runs(model: str) -> list[Record]:
+    """A model's runs at its best rate, one per seed. Raises NotMeasuredError."""
+    if model in PARTS:
+        kinds = {kind.model: found for kind, found in at_best_rates(TASK, parts=True).items()}
+    else:
+        kinds = of_usual_size(at_best_rates(TASK))
+    return need(kinds.get(model), f"{EXPERIMENT}: no {TASK} by {model}")
+
+
+def share(model: str) -> Share:
+    """The share of the most pairs that it recalls, over seeds. Raises NotMeasuredError."""
+    most = max(case["pairs"] for case in runs(model)[0]["config"]["cases"])
+    return score(runs(model), pairs=most)
+
+
+def lead(first: str, second: str) -> Pairs:
+    """Points that one model recalls above another, by seed. Raises NotMeasuredError."""
+    one, other = (
+        {run["config"]["seed"]: 100 * hardest(run) for run in runs(model)}
+        for model in (first, second)
+    )
+    return compare([one[seed] - other[seed] for seed in sorted(one.keys() & other.keys())])
+
+
+def table() -> Table | Missing:
+    """Recall of each, with what it is made of."""
+    cells = []
+    for model, made_of in MODELS.items():
+        try:
+            found = [hardest(run) for run in runs(model)]
+        except NotMeasuredError:
+            continue
+        rate = runs(model)[0]["config"]["learning_rate"]
+        seeds = ", ".join(f"{100 * one:.0f}" for one in found)
+        cells.append([*made_of, f"{percent(sum(found) / len(found))} ({seeds})", f"{rate:g}"])
+    if not cells:
+        return Missing(f"{EXPERIMENT} --only task={TASK}")
+    titles = ["features", "outputs by", "unit keys", "write gate", "recalled", "rate"]
+    return Table(titles, cells)
+
+
+def numbers() -> dict[str, str]:
+    """Numbers for the chapter on the relatives."""
+    return in_words(
+        **{
+            f"part_{model.replace('-', '_')}": lambda model=model: percent(share(model).mean)
+            for model in MODELS
+        },
+        part_silu_lead=lambda: lead("silu-normed", "identity-normed").spread(0),
+        part_control_lead=lambda: lead("delta-adds", "silu-normed").spread(0),
+    )
