@@ -123,7 +123,7 @@
     PLU: {
       from: "SM",
       to: "SM",
-      sign: ["P ∘ L", element("sub", {}, "⊥"), " ∘ U"],
+      sign: ["P ∘ L ∘ U"],
       word: "once around",
       cost: "1 + 2 + … ticks",
       dear: true,
