@@ -14,6 +14,7 @@ from ..figures.index.race_numbers import (
     table_behind,
 )
 from ..figures.lib.records import device_name, have, load
+from ..figures.relatives import parts
 from ..figures.three_modes import block_speed, published
 from ..figures.trained_model import distances
 from ..figures.trained_model.measured import measured, recall
@@ -30,6 +31,9 @@ VERDICTS = {
         and training.VERDICTS["Softmax in a window of 128 bytes does not copy either"]()
     ),
     "asked for one of 64 values, softmax is right in": lambda: min(recalled("softmax")) > 0.95,
+    "With features that may be negative": lambda: (
+        parts.share("elu-normed").low > max(recalled("linear")) + 0.2
+    ),
     "linear attention in {glue:text}`recall_linear`, with a table": lambda: (
         max(recalled("linear")) < 0.6
     ),

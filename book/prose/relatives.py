@@ -11,7 +11,7 @@ from ..figures.lib import tasks
 from ..figures.lib.records import Record, learned, need, of_config
 from ..figures.lib.tasks import hardest
 from ..figures.long_context.copying import is_seen_with_both_seeds, kept_back
-from ..figures.relatives import family, gate_starts, play, random_codes, recall
+from ..figures.relatives import family, gate_starts, parts, play, random_codes, recall
 from ..figures.relatives.layer_speed import BATCH, LONG, SHORT, ahead, step_grows, tick
 from ..figures.relatives.overwriting import TASK, change, erasing, shares
 from . import every, is_above, is_undecided
@@ -153,6 +153,24 @@ VERDICTS = {
     ),
     "At each of three rates, with each of three seeds, the control recalls more": lambda: agree(
         pairs("recall"), -1
+    ),
+    "With silu and the output norm alone linear attention recalls": lambda: (
+        parts.share("silu-normed").mean > parts.share("delta-adds").mean - 0.05
+    ),
+    "Unit keys or a write gate add nothing that we see": lambda: every(
+        not is_above(parts.lead(part, "silu-normed")) for part in ("unit", "write-gate")
+    ),
+    "Features that may be negative recall more": lambda: (
+        parts.share("elu-normed").low > parts.share("linear-normed").high + 0.2
+        and is_above(parts.lead("elu-normed", "linear-normed"))
+        and is_above(parts.lead("silu-normed", "raised-silu-normed"))
+    ),
+    "And features must bend": lambda: (
+        parts.share("identity-normed").high < parts.share("elu-normed").low - 0.2
+    ),
+    "Features that are never negative cost recall": lambda: every(
+        is_above(parts.lead("elu-normed", never))
+        for never in ("linear", "linear-normed", "relu-normed", "exp-normed")
     ),
     "with four heads of width 8 and with eight of width 4, in all nine pairs of each": lambda: (
         every(

@@ -7,7 +7,7 @@ from ..lib import tasks
 from ..lib.format import counted, in_words, percent, times
 from ..lib.records import NotMeasuredError, Record, need, provenance, row
 from ..lib.tables import Missing
-from ..relatives import recall
+from ..relatives import parts, recall
 from ..trained_model import distances
 from ..trained_model.measured import EXPERIMENT, HEADS, by_novel, columns_of, measured, sets
 from ..trained_model.remove_exponential import SOME, confined, everywhere, first_alone
@@ -106,6 +106,7 @@ def numbers() -> dict[str, str]:
         price_novels=lambda: times(_wider()),
         recall_softmax=lambda: _span(recalled("softmax")),
         recall_linear=lambda: _span(recalled("linear")),
+        recall_signed=lambda: _span([tasks.hardest(run) for run in parts.runs("elu-normed")]),
         recall_state=lambda: f"{recall_state():,}",
         recall_runs=lambda: counted(len(recalled("linear"))),
     )

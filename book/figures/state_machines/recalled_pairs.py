@@ -30,9 +30,9 @@ def figure_of(recalled: Callable[[int, int, str], float], id: str = "recall") ->
         id=id,
         caption=(
             "**Random signed keys return nine in ten values of 64 numbers at twice as many pairs "
-            "as features. Keys under elu + 1 lose values after a few.** Share of stored pairs whose "
-            "answer is nearest to its own value. A KV cache keeps all of them, and grows. Keys of "
-            "length one, values of 64 random signs, means of "
+            "as features. Keys under elu + 1 lose values after a few.** Share of stored pairs "
+            "whose answer is nearest to its own value. A KV cache keeps all of them, and grows. "
+            "Keys of length one, values of 64 random signs, means of "
             f"{DRAWS} draws."
         ),
         alt=(
