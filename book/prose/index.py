@@ -32,7 +32,7 @@ VERDICTS = {
     ),
     "asked for one of 64 values, softmax is right in": lambda: min(recalled("softmax")) > 0.95,
     "With features that may be negative": lambda: (
-        parts.share("elu-normed").low > max(recalled("linear")) + 0.2
+        parts.share("silu-normed").low > max(recalled("linear")) + 0.2
     ),
     "linear attention in {glue:text}`recall_linear`, with a table": lambda: (
         max(recalled("linear")) < 0.6

@@ -160,17 +160,20 @@ VERDICTS = {
     "Unit keys or a write gate add nothing that we see": lambda: every(
         not is_above(parts.lead(part, "silu-normed")) for part in ("unit", "write-gate")
     ),
-    "Features that may be negative recall more": lambda: (
-        parts.share("elu-normed").low > parts.share("linear-normed").high + 0.2
-        and is_above(parts.lead("elu-normed", "linear-normed"))
-        and is_above(parts.lead("silu-normed", "raised-silu-normed"))
+    "Features that may be negative recall more": lambda: every(
+        lead.agreeing == 3 and lead.mean > 20
+        for lead in (
+            parts.lead("elu-normed", "linear-normed"),
+            parts.lead("silu-normed", "raised-silu-normed"),
+        )
     ),
     "And features must bend": lambda: (
-        parts.share("identity-normed").high < parts.share("elu-normed").low - 0.2
+        parts.share("identity-normed").high < parts.share("silu-normed").low - 0.3
     ),
     "Features that are never negative cost recall": lambda: every(
-        is_above(parts.lead("elu-normed", never))
-        for never in ("linear", "linear-normed", "relu-normed", "exp-normed")
+        parts.lead(signed, never).agreeing == 3
+        for signed in ("elu-normed", "silu-normed")
+        for never in ("linear", "linear-normed", "relu-normed", "exp-normed", "raised-silu-normed")
     ),
     "with four heads of width 8 and with eight of width 4, in all nine pairs of each": lambda: (
         every(

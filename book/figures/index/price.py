@@ -106,7 +106,7 @@ def numbers() -> dict[str, str]:
         price_novels=lambda: times(_wider()),
         recall_softmax=lambda: _span(recalled("softmax")),
         recall_linear=lambda: _span(recalled("linear")),
-        recall_signed=lambda: _span([tasks.hardest(run) for run in parts.runs("elu-normed")]),
+        recall_signed=lambda: _span([tasks.hardest(run) for run in parts.runs("silu-normed")]),
         recall_state=lambda: f"{recall_state():,}",
         recall_runs=lambda: counted(len(recalled("linear"))),
     )

@@ -55,7 +55,7 @@ def table() -> Table | Missing:
     if not cells:
         return Missing(f"{EXPERIMENT} --only task={TASK}")
     titles = ["features", "outputs by", "unit keys", "write gate", "recalled", "rate"]
-    return Table(titles, cells)
+    return Table(titles, cells, align="llllrr")
 
 
 def numbers() -> dict[str, str]:
