@@ -43,7 +43,13 @@ BASE: dict[str, Any] = {
     "piece": 4096,  # letters read at a time
     "shown": 240,  # of the last letters, for the reader
 }
-SMOKE = {"shape": {"n_layer": 2, "d_model": 16}, "context": 64, "piece": 32, "shown": 20}
+SMOKE = {
+    "trained": "linear-seed0",
+    "shape": {"n_layer": 2, "d_model": 16},
+    "context": 64,
+    "piece": 32,
+    "shown": 20,
+}
 TABLES = {
     "weights": table(sha256=("name", "of the file of weights that was read")),
     "state": table(

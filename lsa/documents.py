@@ -11,18 +11,19 @@ from torch import Tensor
 from .checks import is_at_hand, tensor
 
 
-def document_starts(cu_seqlens: Tensor, x: Tensor) -> Tensor:
+def document_starts(cu_seqlens: Tensor, x: Tensor, *, part: bool = False) -> Tensor:
     """Mask [B, T] of the first tokens of documents in x [B, T, ...]; each row begins with one.
 
     cu_seqlens: int32 or int64 [N + 1], from 0 to B T: the ends of N documents in the B rows laid
-        end to end, 0 in front. Its values are checked unless that would force a sync. Or the mask
-        itself, bool [B, T], of a rank's part of the rows, which may begin inside a document.
+        end to end, 0 in front. Its values are checked unless that would force a sync.
+    part: x is a rank's part of the rows, which may begin inside a document. cu_seqlens may then be
+        the mask itself, bool [B, T].
 
     Raises ValueError for another dtype, shape or device, and for values that are not such ends.
     """
     B, T = x.shape[:2]
     tensor("cu_seqlens", cu_seqlens, "[N + 1]")
-    if cu_seqlens.dtype == torch.bool and cu_seqlens.shape == (B, T):
+    if part and cu_seqlens.dtype == torch.bool and cu_seqlens.shape == (B, T):
         return cu_seqlens
     if cu_seqlens.dtype not in (torch.int32, torch.int64) or cu_seqlens.dim() != 1:
         got = f"{cu_seqlens.dtype} {[*cu_seqlens.shape]}"

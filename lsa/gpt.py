@@ -247,6 +247,7 @@ class GPT(nn.Module):
         if ranks is None:
             x = self.embed(tokens, 0, cu_seqlens)
         else:
+            instance("ranks", ranks, Ranks)
             x, cu_seqlens = self._embed_part(tokens, cu_seqlens, ranks)
         options = {"cu_seqlens": cu_seqlens, "ranks": ranks}
         given = {name: option for name, option in options.items() if option is not None}

@@ -29,9 +29,9 @@ def _transformers() -> Any:
     try:
         return importlib.import_module("transformers")
     except ImportError:
-        raise ValueError(
+        raise ImportError(
             "transformers: expected the package, which is not installed: "
-            "pip install 'lsa-book[transformers]'"
+            "pip install 'transformers>=5' safetensors"
         ) from None
 
 
@@ -112,6 +112,8 @@ def load_converted(folder: Path | str, **options: Any) -> Any:
 
     options: of `from_pretrained`. Raises ValueError.
     """
+    if not (Path(folder) / "config.json").is_file():  # they would look for it on their hub
+        raise ValueError(f"folder: expected a config.json in {folder}, got none")
     model = _transformers().AutoModelForCausalLM.from_pretrained(folder, **options)
     attend(model)
     learned = {n: p for n, p in model.named_parameters() if ".mixes." in n}

@@ -98,13 +98,15 @@ def chosen(attention: Attention, config: LlamaConfig) -> list[list[dict[str, Any
         options = [*inspect.signature(WindowStateMix).parameters]
         if value["kind"] != "linear":
             options = [*inspect.signature(MIXES[value["kind"]]).parameters]
-        taken = [o for o in options if o not in ("n_heads", "head_width", "groups")]
+        fixed = ["n_heads", "head_width", "groups"]
+        if value["kind"] == "linear":  # a state of all tokens
+            fixed += ["window", "first"]
+        taken = [o for o in options if o not in fixed]
         for option in value:
             if option not in (*taken, "kind"):
-                names = ", ".join(taken) or "none"
-                raise ValueError(
-                    f"attention: expected {value['kind']}'s {names} at {key}, got {option!r:.60}"
-                )
+                of_kind = f"option of {value['kind']}"
+                wanted = f"an {of_kind} ({', '.join(taken)})" if taken else f"no {of_kind}"
+                raise ValueError(f"attention: expected {wanted} at {key!r}, got {option!r:.60}")
     everywhere = attention.get("all", SOFTMAX["all"])
     return [
         [dict(attention.get(f"{n}.{h}", attention.get(str(n), everywhere))) for h in range(heads)]

@@ -138,6 +138,7 @@ def save_llama(model: Llama, folder: Path | str, *, attention: Attention | None 
 
 def _theirs(config: LlamaConfig) -> dict[str, Any]:
     """The fields of a config.json that `llama_config` reads."""
+    longest = {} if config.max_length is None else {"max_position_embeddings": config.max_length}
     return {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
@@ -152,7 +153,7 @@ def _theirs(config: LlamaConfig) -> dict[str, Any]:
         "rope_theta": config.rope_base,
         "rms_norm_eps": config.norm_eps,
         "tie_word_embeddings": config.tied,
-        "max_position_embeddings": config.max_length,
+        **longest,
         "dtype": "float32",
     }
 
@@ -243,10 +244,7 @@ def _from_gguf(path: Path) -> tuple[LlamaConfig, dict[str, Tensor]]:
     gguf, reader = _module("gguf"), _reader(path)
 
     def field(name: str, default: Any = None) -> Any:
-        found = reader.get_field(name)
-        if found is None and default is None:
-            raise ValueError(f"{name}: expected it in {path.name}, got none")
-        return default if found is None else found.contents()
+        return _field(reader, name, path, default)
 
     if (kind := field("general.architecture")) != "llama":
         raise ValueError(f"general.architecture: expected 'llama', got {kind!r:.60}")
@@ -257,7 +255,7 @@ def _from_gguf(path: Path) -> tuple[LlamaConfig, dict[str, Tensor]]:
     heads = field("llama.attention.head_count")
     width = field("llama.embedding_length")
     config = LlamaConfig(
-        vocab_size=field("llama.vocab_size", len(reader.get_field("tokenizer.ggml.tokens").data)),
+        vocab_size=field("llama.vocab_size", 0) or len(field("tokenizer.ggml.tokens")),
         n_layer=field("llama.block_count"),
         n_head=heads,
         n_kv_head=field("llama.attention.head_count_kv", heads),
@@ -274,6 +272,14 @@ def _from_gguf(path: Path) -> tuple[LlamaConfig, dict[str, Tensor]]:
         weight = torch.tensor(gguf.quants.dequantize(tensor.data, tensor.tensor_type)).float()
         weights[_name(name)] = _turned_back(weight, name, config)
     return config, weights
+
+
+def _field(reader: Any, name: str, path: Path, default: Any = None) -> Any:
+    """A field of a GGUF file. Raises ValueError if it is not there and has no default."""
+    found = reader.get_field(name)
+    if found is None and default is None:
+        raise ValueError(f"{name}: expected it in {path.name}, got none")
+    return default if found is None else found.contents()
 
 
 def _name(gguf_name: str) -> str:
@@ -308,15 +314,17 @@ class Text:
             if not (path / "tokenizer.json").is_file():
                 raise ValueError(f"path: expected a tokenizer.json in {path}, got none")
             return cls(tokenizers.Tokenizer.from_file(str(path / "tokenizer.json")))
+        if not path.is_file():
+            raise ValueError(f"path: expected a GGUF file or a folder, got {path}")
         reader = _reader(path)
-        kinds = {
-            name: reader.get_field(f"tokenizer.ggml.{name}").contents() for name in ("model", "pre")
-        }
+
+        def field(name: str) -> Any:
+            return _field(reader, f"tokenizer.ggml.{name}", path)
+
+        kinds = {name: field(name) for name in ("model", "pre")}
         if kinds != {"model": "gpt2", "pre": "smollm"}:
             raise ValueError(f"tokenizer.ggml: expected gpt2 and smollm, got {kinds}")
-        tokens = reader.get_field("tokenizer.ggml.tokens").contents()
-        merges = reader.get_field("tokenizer.ggml.merges").contents()
-        special = reader.get_field("tokenizer.ggml.token_type").contents()
+        tokens, merges, special = map(field, ("tokens", "merges", "token_type"))
         vocabulary = {token: i for i, token in enumerate(tokens)}
         pairs = [tuple(merge.split(" ")) for merge in merges]
         made = tokenizers.Tokenizer(tokenizers.models.BPE(vocabulary, pairs))

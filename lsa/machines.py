@@ -50,6 +50,13 @@ class StateMachine:
         return state, ys[:, -1] if isinstance(ys, Tensor) else ys[-1]
 
 
+def check_machine(machine: object) -> None:
+    """Raise ValueError, naming the argument, unless it is a StateMachine."""
+    if not isinstance(machine, StateMachine):
+        got = type(machine).__name__
+        raise ValueError(f"machine: expected a StateMachine, got {got}; a layer's is machine()")
+
+
 def _tick_through(machine: StateMachine, state: Any, xs: Tensor | Sequence) -> tuple[Any, Any]:
     if not isinstance(xs, Tensor):
         ys = []
@@ -75,6 +82,7 @@ def unroll(machine: StateMachine) -> Callable[[Any], Any]:
     other sequence and returns a tuple. It never uses `machine.many`: it is the definition
     that shortcuts are tested against.
     """
+    check_machine(machine)
     return lambda xs: _tick_through(machine, machine.initial_state, xs)[1]
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .checks import LARGEST, finite, floating, instance, real, shown, tensor, whole, with_data
-from .machines import StateMachine
+from .machines import StateMachine, check_machine
 
 LARGEST_LOGIT = LARGEST[torch.float32]
 MOST_SEED = 2**64 - 1  # what a torch.Generator takes
@@ -40,7 +40,8 @@ def sample(
     """Read the prompt, then yield one token [B] a tick, each drawn from the machine's logits.
 
     machine: tokens [B] to logits [B, vocab_size]. To go on from a state that `machine.prefill`
-        returned, pass `dataclasses.replace(machine, initial_state=state)`.
+        returned after n tokens, pass `dataclasses.replace(machine, initial_state=state)`, and with
+        it `max_length=machine.max_length - n` unless that is None.
     prompt: integer tokens [B, T], T at least 1.
     max_tokens: how many to yield; fewer if the machine's max_length comes first.
     temperature: divides the logits. At 0 the most likely token is taken, and at a temperature so
@@ -181,12 +182,12 @@ def _choose(logits: Tensor, how: _Choice, generator: torch.Generator | None) -> 
 
 
 def _check(machine: StateMachine, prompt: Tensor, max_tokens: int, how: _Choice) -> None:
-    if not isinstance(machine, StateMachine):
-        got = type(machine).__name__
-        raise ValueError(f"machine: expected a StateMachine, got {got}; a layer's is machine()")
+    check_machine(machine)
     integers = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
     if not isinstance(prompt, Tensor) or prompt.dim() != 2 or prompt.dtype not in integers:
-        got = f"{prompt.dtype} {list(prompt.shape)}" if isinstance(prompt, Tensor) else type(prompt)
+        got = type(prompt).__name__
+        if isinstance(prompt, Tensor):
+            got = f"{prompt.dtype} {list(prompt.shape)}"
         raise ValueError(f"prompt: expected integer tokens [B, T], got {got}")
     if prompt.shape[1] == 0:
         raise ValueError("prompt: expected at least one token, got none; start from a newline, say")
@@ -214,4 +215,4 @@ def _check_choice(how: _Choice) -> None:
     if top_p is not None:
         real("top_p", top_p)
         if not 0 < top_p <= 1:
-            raise ValueError(f"top_p: expected a probability above 0, got {shown(top_p)}")
+            raise ValueError(f"top_p: expected above 0 and at most 1, got {shown(top_p)}")

@@ -158,3 +158,13 @@ def test_a_mask_that_does_not_fit_is_named():
             sample(machine, prompt, max_tokens=1, mask=mask)
     none = prompt[:0]
     assert [one.shape for one in sample(machine, none, max_tokens=1, mask=none.bool())] == [(0,)]
+
+
+def test_a_mask_is_no_list_of_ends():
+    """It would make a document of every token."""
+    mask, x = torch.ones(2, 6, dtype=torch.bool), torch.rand(2, 6, 1, 4)
+    expected = r"^cu_seqlens: expected int32 or int64 \[N \+ 1\], got torch.bool \[2, 6\]$"
+    with pytest.raises(ValueError, match=expected):
+        linear_attention(x, x, x, cu_seqlens=mask)
+    with pytest.raises(ValueError, match=expected):
+        CASES["gated-normalized"]()(torch.rand(2, 6, D), cu_seqlens=mask)

@@ -119,3 +119,9 @@ def test_first_weights_are_those_of_stored_runs(attention):
     torch.manual_seed(0)
     sizes = [p.double().abs().sum().item() for p in tiny(attention).parameters()]
     assert sum((i + 1) * size for i, size in enumerate(sizes)) == pytest.approx(896.90747, rel=1e-7)
+
+
+def test_ranks_are_ranks():
+    model = GPT(GPTConfig(vocab_size=9, n_positions=None, n_layer=1, n_head=2, d_model=8))
+    with pytest.raises(ValueError, match="^ranks: expected .*Ranks.*, got"):
+        model(torch.zeros(1, 3, dtype=torch.long), ranks=3)

@@ -117,7 +117,9 @@ def test_weights_that_a_head_learned_are_missed(tmp_path):
             read(tmp_path)
 
 
-def test_what_does_not_fit_is_said_in_a_line():
+def test_what_does_not_fit_is_said_in_a_line(tmp_path):
+    with pytest.raises(ValueError, match="^folder: expected a config.json in .*nowhere, got none"):
+        load_converted(tmp_path / "nowhere")  # no name of a model on their hub
     tokens, model = torch.randint(19, (2, 10)), llama()
     with pytest.raises(ValueError, match="^attention: expected kinds, or lsa_attention in config"):
         attend(model)

@@ -149,9 +149,16 @@ def test_rotary_positions_tell_distances_alone():
         ({"0": "window"}, "attention: expected a kind and options at 0, got 'window'"),
         (
             {"0": {"kind": "window", "width": 3}},
-            "attention: expected window's window, first at 0, got 'width'",
+            "attention: expected an option of window \\(window, first\\) at '0', got 'width'",
         ),
-        ({"0": {"kind": "softmax", "window": 3}}, "attention: expected softmax's none at 0"),
+        (
+            {"0": {"kind": "softmax", "window": 3}},
+            "attention: expected no option of softmax at '0'",
+        ),
+        (
+            {"all": {"kind": "linear", "window": 3}},
+            "attention: expected an option of linear \\(feature_map.*\\) at 'all', got 'window'",
+        ),
         ({"0": {"kind": "window", "window": 0}}, "window: expected at least 1, got 0"),
         ("window", "attention: expected layers and their kinds, got 'window'"),
     ],

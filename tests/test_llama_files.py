@@ -194,3 +194,20 @@ def test_another_architecture_is_refused(tmp_path):
     writer.close()
     with pytest.raises(ValueError, match="^general.architecture: expected 'llama', got 'qwen2'"):
         load_llama(file)
+
+
+@pytest.mark.slow
+def test_what_a_gguf_file_lacks_is_named(tmp_path):
+    gguf, file = pytest.importorskip("gguf"), tmp_path / "bare.gguf"
+    writer = gguf.GGUFWriter(str(file), "llama")
+    writer.add_head_count(2)
+    writer.add_embedding_length(8)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    with pytest.raises(ValueError, match="^tokenizer.ggml.tokens: expected it in bare.gguf, got"):
+        load_llama(file)
+    with pytest.raises(ValueError, match="^tokenizer.ggml.model: expected it in bare.gguf, got"):
+        Text.of(file)
+    with pytest.raises(ValueError, match="^path: expected a GGUF file or a folder, got .*nowhere"):
+        Text.of(tmp_path / "nowhere")

@@ -1,5 +1,6 @@
 """State machines: U and P, the diagram they make, and composition."""
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,3 +103,8 @@ def test_unroll_of_plain_sequences():
     assert unroll(running_sum)([1, 2, 3]) == (1, 3, 6)
     assert unroll(running_sum)([]) == ()
     assert unroll(tape(lambda xs: xs[::-1]))("abc") == (("a",), ("b", "a"), ("c", "b", "a"))
+
+
+def test_a_layer_is_no_machine():
+    with pytest.raises(ValueError, match="^machine: expected a StateMachine, got Linear; a layer"):
+        unroll(torch.nn.Linear(2, 2))

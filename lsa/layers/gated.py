@@ -189,7 +189,8 @@ class GatedLinearAttention(MultiHead):
     ) -> Tensor:
         q, k, v, g = self.features(x)
         if cu_seqlens is not None:
-            g = g.masked_fill(document_starts(cu_seqlens, x)[..., None, None], -math.inf)
+            starts = document_starts(cu_seqlens, x, part=ranks is not None)
+            g = g.masked_fill(starts[..., None, None], -math.inf)
         S = self.start() if ranks is None else ranks.start(transition_of(k, v, g)).before
         return self.read(decayed_attention(q, k, v, g, S, self.chunk_size)[0], x)
 

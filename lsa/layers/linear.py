@@ -93,7 +93,7 @@ class LinearAttention(MultiHead):
         k, v = self.some(x, 1, 3)
         log_decay = self.log_decay
         if cu_seqlens is not None:
-            log_decay = attention.resets(document_starts(cu_seqlens, x), k, log_decay)
+            log_decay = attention.resets(document_starts(cu_seqlens, x, part=True), k, log_decay)
         shared = {"feature_map": self.feature_map, "log_decay": log_decay}
         exchange = attention.start(k, v, ranks=ranks, **shared)
         (q,) = self.some(x, 0, 1)  # computed while states are exchanged

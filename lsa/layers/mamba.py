@@ -79,11 +79,14 @@ class S6(nn.Module):
             delta = F.softplus(self.dt_proj(low.to(self.dt_proj.weight.dtype)).to(dtype))
         return x, delta, -self.A_log.to(dtype).exp(), B.to(dtype), C.to(dtype)
 
-    def _entries(self, x: Tensor, cu_seqlens: Tensor | None) -> tuple[Tensor, ...]:
+    def _entries(
+        self, x: Tensor, cu_seqlens: Tensor | None, *, part: bool = False
+    ) -> tuple[Tensor, ...]:
         """The selection of x [B, T, D], in which each document begins without a past."""
         u, delta, *rest = self.selection(x)
         if cu_seqlens is not None:
-            u, delta = self._begun(u, delta, document_starts(cu_seqlens, x).unsqueeze(-1))
+            starts = document_starts(cu_seqlens, x, part=part).unsqueeze(-1)
+            u, delta = self._begun(u, delta, starts)
         return u, delta, *rest
 
     def _scan(self, *entries: Tensor, h: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -128,7 +131,7 @@ class S6(nn.Module):
         # One scan gives both the part's transition and its outputs from a state of zeros, so that
         # only the direct term is left for the time in which states travel. A second scan starts
         # from the state.
-        _, delta, A, *_ = entries = self._entries(x, cu_seqlens)
+        _, delta, A, *_ = entries = self._entries(x, cu_seqlens, part=True)
         _, added = self._scan(*entries)
         decay = (delta.sum(1).unsqueeze(-1) * A).exp()
         exchange = ranks.start(Transition(added, decay))

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..attention import api
+from ..checks import instance
 from .collectives import all_to_all, arrived
 from .ranks import Ranks
 
@@ -28,6 +29,7 @@ def attention_by_heads(
     also needs parts of equal lengths, and has no causal attention on CPUs.
     """
     api.check_qkv(q, k, v)
+    instance("ranks", ranks, Ranks)
     scale = api.checked_scale(scale, q.dtype)
     (B, T, H, K), V, r, P = q.shape, v.shape[-1], ranks.rank, ranks.size
     if P > H:

@@ -36,6 +36,8 @@ class Ranks:
 
     def __post_init__(self) -> None:
         one_of("way", self.way, WAYS)
+        if self.group is None:  # of this rank, if it is none of the group's
+            raise ValueError("group: expected a process group that this rank is in, got None")
         describe_exchanges()
 
     @property

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ..attention import api
+from ..checks import instance
 from .collectives import arrived, pass_on
 from .ranks import Ranks
 
@@ -25,6 +26,7 @@ def ring_attention(
     r - n, and attends to them if they are earlier. Returns o [B, T, H, V] of this rank's part.
     """
     api.check_qkv(q, k, v)
+    instance("ranks", ranks, Ranks)
     scale = api.checked_scale(scale, q.dtype)
     (B, T, H, K), r, P = q.shape, ranks.rank, ranks.size
     lengths = ranks.lengths(T, q.device)

@@ -128,7 +128,7 @@ def test_two_numbers_of_threads_do_not_train_one_run_at_once(tmp_path, monkeypat
     stop_after(monkeypatch, 2, again)
     assert smoke(tmp_path, *wanted) == 0
     said = capsys.readouterr().out
-    assert said.count("another process is running it") == 1 and "\n0 runs stored" in said
+    assert said.count("another process is running it") == 1 and "\n0 new results" in said
     assert len(record.load(results=tmp_path / "out")) == 1
     assert not list(tmp_path.rglob("*.lock"))
 

@@ -107,7 +107,7 @@ def test_jobs_share_the_plan(tmp_path, monkeypatch, capsys):
     what = ["rnn_orders", "taylor_error", "--device", "cpu", "--smoke"]
     how = ["--cluster", "local", "--jobs", "2", "--hours", "0.1", "--out", str(tmp_path)]
     assert main(["submit", *how, "--", *what]) == 0
-    assert capsys.readouterr().out.count("1 runs stored") == 2
+    assert capsys.readouterr().out.count("1 new result under") == 2
     parts = {
         one["provenance"]["command"].rpartition(" ")[2] for one in record.load(results=tmp_path)
     }

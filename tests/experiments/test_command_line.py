@@ -42,6 +42,8 @@ MISTAKES = {
     f"{SMOKE} --budget -1": "--budget: expected seconds above 0, got -1.0",
     f"{SMOKE} --budget soon": "argument --budget: invalid float value: 'soon'",
     "list --ranks 0": "--ranks: expected 1 or more, got 0",
+    "run rnn_orders --smoke --device cpu": "--smoke: expected --out with a folder other than",
+    "check EMPTY": "EMPTY: no result files in it",
     f"{SMOKE} --out ''": "argument --out: expected a path, got ''",
     f"{SMOKE} --out FILE": "FILE: cannot be written .*--out",
     f"{SMOKE} --out LONG": "File name too long",

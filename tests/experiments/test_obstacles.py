@@ -32,7 +32,7 @@ def test_what_is_in_the_way_of_a_run_is_one_line_and_others_have_theirs(
     assert smoke(tmp_path, "rnn_orders", "taylor_error") == 1
     said = capsys.readouterr().err
     assert "Traceback" not in said and f"{where}" in said
-    assert "1 runs stored" in said and "broke off: rnn_orders" in said
+    assert "1 new result under" in said and "broke off: rnn_orders" in said
 
 
 def test_a_partial_record_that_cannot_be_signed_is_set_aside(place, tmp_path, capsys):
@@ -51,4 +51,4 @@ def test_a_result_that_is_stored_is_not_lost_to_what_cannot_be_removed(
     monkeypatch.setattr("experiments.harness.core.run_files.Path.unlink", refused)
     assert smoke(tmp_path, "rnn_orders") == 0
     said = capsys.readouterr()
-    assert "1 runs stored" in said.out and "cannot be removed" in said.err
+    assert "1 new result under" in said.out and "cannot be removed" in said.err

@@ -50,7 +50,7 @@ def test_smoke_runs_are_stored_sound_and_found_again(
     assert not records or main(["check", str(tmp_path / "out")]) == 0
     capsys.readouterr()
     assert smoke(tmp_path, *asked) == 0
-    assert "0 runs stored" in capsys.readouterr().out
+    assert "0 new results" in capsys.readouterr().out
 
 
 def test_a_model_is_trained_before_what_reads_it():
@@ -133,7 +133,7 @@ def test_a_run_that_breaks_off_does_not_keep_others_from_theirs(tmp_path, monkey
     assert smoke(tmp_path, "mode_speed", "sampling_speed") == 1
     said = capsys.readouterr().err
     assert "OutOfMemoryError" in said
-    assert "1 runs stored" in said and "broke off: mode_speed" in said
+    assert "1 new result under" in said and "broke off: mode_speed" in said
     (stored,) = record.paths(tmp_path / "out", partial=False)
     assert stored.parent.parent.name == "sampling_speed"
 
@@ -195,7 +195,7 @@ def test_a_text_that_is_missing_is_looked_for_once_and_only_ends_runs_that_read_
     assert smoke(tmp_path, "loss_curves", "sampling_speed") == 1
     said = capsys.readouterr().err
     assert looked == ["novels"] and "put it there" in said
-    assert "1 runs stored" in said and "Traceback" not in said
+    assert "1 new result under" in said and "Traceback" not in said
 
 
 def test_a_run_without_all_of_its_tables_is_kept_as_far_as_it_is(tmp_path, capsys):

@@ -206,7 +206,7 @@ def test_a_record_that_was_edited_is_not_stored_and_is_set_aside(tmp_path, capsy
     assert "unsound" in capsys.readouterr().out
     assert smoke(tmp_path, "mode_speed") == 0
     said = capsys.readouterr()
-    assert "1 runs stored" in said.out and "set aside as" in said.err
+    assert "1 new result under" in said.out and "set aside as" in said.err
     assert record.read(path)["config"]["heads"] == 1
 
 

@@ -31,7 +31,8 @@ complete training ended as its table `end` says, or else after `config.updates` 
 | `units` | the unit of every column |
 | `tables` | named tables; each is a set of columns of one length |
 | `weights` | where weights lie beside the record: SHA-256 of the file, the shape of every array |
-| `digest` | SHA-256 of all other fields as JSON, keys sorted, without spaces |
+| `digest` | SHA-256 of all other fields as JSON, keys sorted, without spaces, in \
+ASCII (`\\uXXXX`) |
 
 | `provenance.` | what it holds |
 |---|---|

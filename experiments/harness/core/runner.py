@@ -89,6 +89,11 @@ def plan(
     return sorted(runs, key=lambda run: run.priority)
 
 
+def new_results(number: int) -> str:
+    """A number of runs that ended, in words."""
+    return f"{number} new result{'s' * (number != 1)}"
+
+
 def run_all(
     catalogue: Catalogue,
     runs: list[Run],
@@ -143,7 +148,7 @@ def run_all(
                 break
             clear(device)
     if failed:
-        raise FailedError(f"{ended} runs stored under {out}; broke off: {', '.join(failed)}")
+        raise FailedError(f"{new_results(ended)} under {out}; broke off: {', '.join(failed)}")
     return ended
 
 

@@ -80,7 +80,7 @@ def layout(config: dict[str, Any], ranks: int) -> tuple[int, int]:
     heads = shape_of(config).n_head
     if sequence > heads and layer is SoftmaxAttention:
         raise UsageError(
-            f"ranks: expected at most one for each of {heads} heads of a window of softmax "
-            f"attention, got {sequence}"
+            f"ranks: {ranks} ranks share {windows} pieces of text, {sequence} each; softmax "
+            f"attention expects at most one for each of {heads} heads"
         )
     return data, sequence
