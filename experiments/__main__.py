@@ -79,9 +79,7 @@ def _parser() -> argparse.ArgumentParser:
             help="runs whose config has it, or that `list` names so (name=...); several, by commas "
             "or given again, must all hold",
         )
-        verb.add_argument(
-            "--smoke", action="store_true", help="tiny runs that prove the path; needs --out"
-        )
+        verb.add_argument("--smoke", action="store_true", help="tiny runs; needs --out")
         verb.add_argument("--out", type=_folder, default=record.RESULTS, help="results folder")
     listing.add_argument(
         "--ranks", type=int, default=1, metavar="N", help="the plan of so many ranks of torchrun"
@@ -243,7 +241,7 @@ def _runs_of(team: Team, kind: str, options: argparse.Namespace) -> list[Run]:
 
 
 def _run_on(team: Team, device: torch.device, options: argparse.Namespace) -> int:
-    _apart(options)
+    runner.check_apart(options.out, options.smoke)
     runs = team.first(lambda: _runs_of(team, device.type, options))
     if team.leads and not options.smoke and git("rev-parse", "HEAD") and is_edited():
         print(
@@ -256,12 +254,6 @@ def _run_on(team: Team, device: torch.device, options: argparse.Namespace) -> in
     if team.leads:
         print(f"{runner.new_results(ended)} under {options.out}")
     return 0
-
-
-def _apart(options: argparse.Namespace) -> None:
-    """Raise UsageError for tiny runs among the book's results: they have the names of real ones."""
-    if options.smoke and options.out.resolve() == record.RESULTS.resolve():
-        raise UsageError(f"--smoke: expected --out with a folder other than {record.RESULTS}")
 
 
 def _submit(options: argparse.Namespace) -> int:
@@ -290,7 +282,7 @@ def _gpu(options: argparse.Namespace) -> int:
             f"--minutes: expected more than {lease.RESERVE / 60:.1f}, got {options.minutes}"
         )
     device, corpus = runner.find_device(options.device), opener(options.corpus_source)
-    _apart(options)
+    runner.check_apart(options.out, options.smoke)
     runner.check_place(options.out)
     runs = runner.plan(EXPERIMENTS, [], device.type, smoke=options.smoke)
     description = describe_device(device)
@@ -321,8 +313,6 @@ def _check(options: argparse.Namespace) -> int:
     if not options.folder.is_dir():
         raise record.RecordError(f"{options.folder}: no such folder")
     total, problems, notes = check_folder(EXPERIMENTS, options.folder, changes=options.changes)
-    if not total:
-        raise record.RecordError(f"{options.folder}: no result files in it")
     print("\n".join(problems), end="\n" * bool(problems), file=sys.stderr)
     print("\n".join([*notes, f"{total - len(problems)} of {total} results are sound"]))
     return 1 if problems else 0

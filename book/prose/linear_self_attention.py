@@ -50,7 +50,7 @@ VERDICTS = {
         final_loss("taylor") > final_loss("linear") and gap("nothing changed").of() == "3 of 3"
     ),
     "at twice the rate the sign is open": lambda: is_undecided(gap("twice the learning rate")),
-    "lowers the loss of elu + 1, relu, softplus and exp, and raises that of identity": lambda: (
+    "With the normaliser it ends at {glue:text}`identity_with`, above": lambda: (
         normaliser_costs(have("variants"))[0] > 0
         and final_loss("identity") > final_loss("identity", "without")
     ),

@@ -8,6 +8,7 @@ from ..figures.lib.seed_error import with_seeds
 from ..figures.lib.tasks import Share, at_all_rates
 from ..figures.long_context import copying, distant_recall, recall, whole_novels
 from ..figures.long_context.copying import is_seen_with_both_seeds, kept_back
+from ..figures.long_context.copying_rates import HALF, TWICE, at_rate
 from ..figures.long_context.long_context import CONTEXTS, MAIN, MODELS, gain_at, gains, runs_of
 from ..figures.long_context.long_context_tables import bytes_read, rise
 from ..figures.training import long_race
@@ -106,8 +107,7 @@ VERDICTS = {
     ),
     "nearly as much from {view}`256 bytes": lambda: kept_back("delta", 256) > 0.9,
     "and two thirds of it from 1,024": lambda: 0.6 < kept_back("delta") < 0.72,
-    "linear attention begins after {glue:text}`copying_late`. With exponential "
-    "features a sum learns it sooner, and with Taylor features, in a larger state": lambda: (
+    "it hardly begins. With exponential features a sum learns it sooner": lambda: (
         copying.learnt("taylor-4", 0.3)
         < copying.learnt("taylor-2", 0.3)
         < copying.learnt("exp", 0.3)
@@ -139,13 +139,12 @@ VERDICTS = {
         copying.gain("softmax", 64, copying.LEARNT).mean
         > 5 * copying.gain("softmax", 64, copying.LEARNT - 100).mean
     ),
-    "Softmax copies at half and at twice the rate, too": lambda: every(
-        copying.gain(f"cache-often-{rate}", 64).mean > 1 for rate in copying.OTHER_RATES.values()
+    "At half the rate it hardly copies, where exponential features do": lambda: (
+        at_rate("linear", HALF).mean < 0.15 < 0.8 < at_rate("exp", HALF).mean
     ),
-    "Exponential features gain more the higher the rate": lambda: (
-        copying.gain("exp-often-rate0.001", 64).mean
-        < copying.by_seed("exp", 600)[1]
-        < copying.gain("exp-often-rate0.004", 64).mean
+    "At twice the rate both gain about as much from 64 bytes": lambda: (
+        abs(at_rate("exp", TWICE).mean - at_rate("linear", TWICE).mean) < 0.1
+        and at_rate("exp", TWICE, 1024).mean > 1.5 * at_rate("linear", TWICE, 1024).mean
     ),
     "Without the token shift softmax learns later": lambda: (
         copying.gain("unshifted", 64, copying.LEARNT).mean

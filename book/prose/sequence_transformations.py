@@ -6,7 +6,7 @@ VERDICTS = {
     "The order alone brings {glue:text}`rnn_order`, as the middle program shows": lambda: (
         rnn_orders.largest()[1] > 1.2
     ),
-    "with fewer layers at the larger width. So it follows the bytes": lambda: (
+    "A larger width gets there with fewer layers, so the bytes decide": lambda: (
         rnn_orders.step()[0] < rnn_orders.step()[1] <= 2 * rnn_orders.step()[0]
     ),
     "and the first two lines run together": lambda: 0.8 < rnn_orders.smallest()[1] < 1.25,

@@ -48,9 +48,6 @@ NOVELS, RARE = "cache-novels", "cache-planted"
 STATE_TWICE = "window-and-sum-often-rate0.004"
 SLOW = "delta-slow-longer"  # gates that begin slow
 AT_TWICE = tuple(f"{name}-often-rate0.004" for name in ("sum", "gate", "ungated-delta", "delta"))
-RATES = ("-rate0.001", "", "-rate0.004")
-SOON = ("softmax", "window")  # models that copy by the end of the shorter runs
-OTHER_RATES = {"half": "rate0.001", "twice": "rate0.004"}
 SHOWN = ("softmax", "taylor-2", "exp", "linear", "gated-delta", "delta")  # at first
 NEAREST, BACK = 64, (64, 256, 1024, 4096)
 GLUED = ("unshifted", "taylor-4", "taylor-2", "exp", "linear", "window-state")
@@ -252,41 +249,6 @@ def table() -> Table | Missing:
     return Table(titles, cells)
 
 
-def at_rates(model: str, distance: int = NEAREST) -> list[Pairs | None]:
-    """Gains at half, at the usual and at twice the rate, with the first seed; None: not run.
-
-    After the longer runs; of models that copy by the end of the shorter ones, after these.
-    """
-    stem = RUNS[model].split("-(")[0]
-    text = "often" if model in SOON else "longer"
-    names = [f"{stem}-{text}{rate}-seed1" for rate in RATES]
-    stored = {run["name"]: run for run in learned(EXPERIMENT) if run["complete"]}
-    found = []
-    for run in map(stored.get, names):
-        if run is None:
-            found.append(None)
-            continue
-        last = rows(run, "again", update=run["config"]["updates"], distance=distance)
-        found.append(compare([row["gain"] for row in last]))
-    return found
-
-
-def rate_table() -> Table | Missing:
-    """Gain at three learning rates, for each model that was trained at more than one."""
-    cells = []
-    for model in RUNS:
-        gains = at_rates(model)
-        if len([one for one in gains if one]) > 1:
-            told = (
-                f"{round(one.mean, 2) + 0:.2f} ± {one.half or 0:.2f}" if one else ""
-                for one in gains
-            )
-            cells.append([named(model), *told])
-    if not cells:
-        return Missing(EXPERIMENT)
-    return Table(["", "half the rate", "the rate above", "twice"], cells)
-
-
 def kept(model: str) -> int:
     """Numbers that a layer keeps after a window of the training. Raises NotMeasuredError."""
     config = runs_of(model)[0]["config"]
@@ -359,10 +321,5 @@ def numbers() -> dict[str, str]:
         copying_rare_updates=lambda: f"{config(RARE)['updates']:,}",
         copying_rare_softmax=lambda: each_seed(RARE),
         **functions,
-        **{
-            f"copying_{run}_{rate}": lambda name=f"{run}-often-{name}": each_seed(name)
-            for run in ("cache", "exp")
-            for rate, name in OTHER_RATES.items()
-        },
         **_longer(),
     )

@@ -146,7 +146,7 @@ def check_folder(
     """Read every record under `folder`: their number, errors, and notes.
 
     Notes say which results' code has changed since, or that this is unknown; they are no errors.
-    changes: name every such commit, with its files.
+    changes: name every such commit, with its files. Raises RecordError if there are none.
     """
     problems, total = [], 0
     ages: dict[str, list[list[Change] | None]] = {}
@@ -171,6 +171,8 @@ def check_folder(
         if not run_of(path).exists():
             problems.append(printable(f"{path}: weights without a record"))
             total += 1
+    if not total:
+        raise record.RecordError(f"{folder}: no result files in it")
     notes = [note for one in ages for note in _notes(one, ages[one], whole=changes)]
     return total, problems, notes
 

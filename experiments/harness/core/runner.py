@@ -89,6 +89,12 @@ def plan(
     return sorted(runs, key=lambda run: run.priority)
 
 
+def check_apart(out: Path, smoke: bool) -> None:
+    """Raise UsageError for tiny runs among the book's results: they have the names of real ones."""
+    if smoke and out.resolve() == record.RESULTS.resolve():
+        raise UsageError(f"--smoke: expected --out with a folder other than {record.RESULTS}")
+
+
 def new_results(number: int) -> str:
     """A number of runs that ended, in words."""
     return f"{number} new result{'s' * (number != 1)}"

@@ -30,7 +30,7 @@ SHOWN = (
     "by_position",
     "by_context", "same_time_table", "far_head_table",
     "scores", "causes", "update_times", "grid",
-    "heads_table", "state_table", "rate_table", "lead_table", "copies_table",
+    "heads_table", "state_table", "lead_table", "copies_table",
 )  # fmt: skip
 # Drawn by formula: there is nothing to measure.
 BY_FORMULA = {

@@ -1,0 +1,51 @@
+"""The gain on a passage that comes again, at three learning rates."""
+
+from __future__ import annotations
+
+from ..lib.format import in_words
+from ..lib.pairs import Pairs, compare
+from ..lib.records import NotMeasuredError, learned, need, rows
+from ..lib.tables import Missing, Table
+from .copying import EXPERIMENT, NEAREST, RUNS, named
+
+HALF, TWICE = "-rate0.001", "-rate0.004"
+SOON = ("softmax", "window")  # models that copy by the end of the shorter runs
+
+
+def at_rate(model: str, rate: str, distance: int = NEAREST) -> Pairs:
+    """The gain of the first seed at another learning rate or, by "", at the usual one.
+
+    After the longer runs; of models that copy by the end of the shorter ones, after these. Raises
+    NotMeasuredError.
+    """
+    text = "often" if model in SOON else "longer"
+    name = f"{RUNS[model].split('-(')[0]}-{text}{rate}-seed1"
+    stored = [run for run in learned(EXPERIMENT) if run["complete"] and run["name"] == name]
+    run = need(stored, f"{EXPERIMENT}: no {name}")[0]
+    last = rows(run, "again", update=run["config"]["updates"], distance=distance)
+    return compare([row["gain"] for row in last])
+
+
+def table() -> Table | Missing:
+    """Gain at three learning rates, for each model that was trained at all of them."""
+    cells = []
+    for model in RUNS:
+        try:
+            gains = [at_rate(model, rate) for rate in (HALF, "", TWICE)]
+        except NotMeasuredError:
+            continue
+        told = (f"{round(one.mean, 2) + 0:.2f} ± {one.half or 0:.2f}" for one in gains)
+        cells.append([named(model), *told])
+    if not cells:
+        return Missing(EXPERIMENT)
+    return Table(["", "half the rate", "the rate above", "twice"], cells)
+
+
+def numbers() -> dict[str, str]:
+    """Numbers for the chapter."""
+    return in_words(
+        **{
+            f"copying_{model}_twice_1024": lambda m=model: f"{at_rate(m, TWICE, 1024).mean:.2f}"
+            for model in ("linear", "exp")
+        }
+    )
