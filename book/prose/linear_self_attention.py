@@ -13,6 +13,7 @@ from ..figures.linear_self_attention.variants import (
     relu_behind,
     seed_gap,
 )
+from ..figures.relatives import parts
 from ..figures.training.state_tables import gap
 from . import every, is_undecided
 
@@ -53,6 +54,9 @@ VERDICTS = {
     "With the normaliser it ends at {glue:text}`identity_with`, above": lambda: (
         normaliser_costs(have("variants"))[0] > 0
         and final_loss("identity") > final_loss("identity", "without")
+    ),
+    "features that may be negative {ref}`recall far more": lambda: (
+        parts.share("silu-normed").low > parts.share("linear-normed").high + 0.2
     ),
     "That helps the four maps less than the denominator does": lambda: (
         normaliser_costs(have("variants"), "outputs")[0] > 0
