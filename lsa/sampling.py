@@ -215,4 +215,4 @@ def _check_choice(how: _Choice) -> None:
     if top_p is not None:
         real("top_p", top_p)
         if not 0 < top_p <= 1:
-            raise ValueError(f"top_p: expected above 0 and at most 1, got {shown(top_p)}")
+            raise ValueError(f"top_p: expected a number above 0 and at most 1, got {shown(top_p)}")

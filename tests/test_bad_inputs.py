@@ -209,7 +209,7 @@ SAMPLING = [
             "top_k": (1.5,),
             "top_k: expected at least 1": (0,),
             "top_p": (2, NAN, True),
-            "top_p: expected a probability above 0": (0.0,),
+            "top_p: expected a number above 0 and at most 1": (0.0,),
         }.items()
         for value in values
     ],
