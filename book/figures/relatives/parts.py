@@ -51,11 +51,12 @@ def table() -> Table | Missing:
             continue
         rate = runs(model)[0]["config"]["learning_rate"]
         seeds = ", ".join(f"{100 * one:.0f}" for one in found)
-        cells.append([*made_of, f"{percent(sum(found) / len(found))} ({seeds})", f"{rate:g}"])
+        recalled = f"{percent(sum(found) / len(found))} ({seeds})"
+        cells.append([made_of[0], recalled, *made_of[1:], f"{rate:g}"])
     if not cells:
         return Missing(f"{EXPERIMENT} --only task={TASK}")
-    titles = ["features", "outputs by", "unit keys", "write gate", "recalled", "rate"]
-    return Table(titles, cells, align="llllrr")
+    titles = ["features", "recalled", "outputs by", "unit keys", "write gate", "rate"]
+    return Table(titles, cells, align="lrlllr")
 
 
 def numbers() -> dict[str, str]:
