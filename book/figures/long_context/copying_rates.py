@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..lib.format import in_words
 from ..lib.pairs import Pairs, compare
-from ..lib.records import NotMeasuredError, learned, need, rows
+from ..lib.records import NotMeasuredError, Record, learned, load, need, rows
 from ..lib.tables import Missing, Table
 from .copying import EXPERIMENT, NEAREST, RUNS, named
 
@@ -22,6 +22,26 @@ def at_rate(model: str, rate: str, distance: int = NEAREST) -> Pairs:
     name = f"{RUNS[model].split('-(')[0]}-{text}{rate}-seed1"
     stored = [run for run in learned(EXPERIMENT) if run["complete"] and run["name"] == name]
     run = need(stored, f"{EXPERIMENT}: no {name}")[0]
+    return _gain(run, distance)
+
+
+def in_precision(bfloat16: bool) -> Pairs:
+    """Linear attention's gain with the first seed, on a processor with or without bfloat16.
+
+    Where a processor multiplies in bfloat16 models are trained in it, else in float32. Raises
+    NotMeasuredError.
+    """
+    found = [
+        run
+        for run in load(EXPERIMENT)
+        if run["complete"] and run["name"] == "sum-longer-seed1"
+        if run["provenance"]["device"]["name"].endswith("BF16") == bfloat16
+    ]
+    run = need(found, f"{EXPERIMENT}: no sum-longer-seed1 in that precision")[0]
+    return _gain(run, NEAREST)
+
+
+def _gain(run: Record, distance: int) -> Pairs:
     last = rows(run, "again", update=run["config"]["updates"], distance=distance)
     return compare([row["gain"] for row in last])
 
@@ -44,8 +64,10 @@ def table() -> Table | Missing:
 def numbers() -> dict[str, str]:
     """Numbers for the chapter."""
     return in_words(
+        copying_linear_float32=lambda: f"{in_precision(False).mean:.2f}",
+        copying_linear_bfloat16=lambda: f"{in_precision(True).mean:.2f}",
         **{
             f"copying_{model}_twice_1024": lambda m=model: f"{at_rate(m, TWICE, 1024).mean:.2f}"
             for model in ("linear", "exp")
-        }
+        },
     )
