@@ -8,8 +8,9 @@ from experiments.gate_starts import half_life
 from experiments.harness.learning.task_training import task_model
 
 from ..figures.lib import tasks
-from ..figures.lib.records import Record, learned, need, of_config
+from ..figures.lib.records import Record, have, learned, need, of_config
 from ..figures.lib.tasks import hardest
+from ..figures.linear_self_attention.variants import normaliser_costs
 from ..figures.long_context.copying import is_seen_with_both_seeds, kept_back
 from ..figures.relatives import family, gate_starts, parts, play, random_codes, recall
 from ..figures.relatives.layer_speed import BATCH, LONG, SHORT, ahead, step_grows, tick
@@ -169,6 +170,9 @@ VERDICTS = {
     ),
     "And features must bend": lambda: (
         parts.share("identity-normed").high < parts.share("silu-normed").low - 0.3
+    ),
+    "on novels <maps-in-a-language-model>` it lowers the loss": lambda: (
+        normaliser_costs(have("variants"))[0] > 0
     ),
     "Features that are never negative cost recall": lambda: every(
         parts.lead(signed, never).agreeing == 3
