@@ -25,6 +25,11 @@ def at_rate(model: str, rate: str, distance: int = NEAREST) -> Pairs:
     return _gain(run, distance)
 
 
+def gains_at_rates(model: str, distance: int) -> list[float]:
+    """The gains at the three rates. Raises NotMeasuredError."""
+    return [at_rate(model, rate, distance).mean for rate in (HALF, "", TWICE)]
+
+
 def in_precision(bfloat16: bool) -> Pairs:
     """Linear attention's gain with the first seed, on a processor with or without bfloat16.
 
@@ -64,6 +69,8 @@ def table() -> Table | Missing:
 def numbers() -> dict[str, str]:
     """Numbers for the chapter."""
     return in_words(
+        copying_delta_least_1024=lambda: f"{min(gains_at_rates('delta', 1024)):.2f}",
+        copying_linear_most_1024=lambda: f"{max(gains_at_rates('linear', 1024)):.2f}",
         copying_linear_float32=lambda: f"{in_precision(False).mean:.2f}",
         copying_linear_bfloat16=lambda: f"{in_precision(True).mean:.2f}",
         **{
