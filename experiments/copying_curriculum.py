@@ -16,8 +16,9 @@ Controls: the cache and the sum on novels as they are, and both without the shif
 `planted` were the first design: windows of 4,224 bytes, in a quarter of which 64 bytes come again
 once, after 64 to 4,096, and no shift. Runs named `longer` make three times as many updates. Those
 named after a rate differ in the learning rate: of models that have learned to copy by the end of
-the shorter runs these, of others the longer ones. In those named `slow` the gates begin with
-half-lives 64 times as long as published, so that they last beyond the distances asked.
+the shorter runs these, of others the longer ones, and of some also the shorter ones. In those
+named `slow` the gates begin with half-lives 64 times as long as published, so that they last beyond
+the distances asked.
 
 The rule for stopping is fixed before the runs: all of a design make the same updates. The recipe
 was found with the cache and seed 0, so runs have other seeds. At intervals a model reads held-out
@@ -109,6 +110,7 @@ SMOKE: dict[str, Any] = {
 SEEDS = (1, 2)
 RATES = (0.001, 0.004)  # besides the race's; with the first seed
 SOON = ("cache", "window")  # models that copy by the end of the shorter runs
+TWICE = ("sum", "gate", "delta", "ungated delta", "window and sum")  # shorter runs, higher rate
 TABLES = {**CURVES, "again": AGAIN}
 
 
@@ -138,6 +140,8 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         text, base = ("often", BASE) if model in SOON else ("longer", longer)
         rest = {**base, "learning_rate": rate}
         plan.append(_run(model, f"{text}-rate{rate}", SEEDS[0], 725, rest))
+    twice = {**BASE, "learning_rate": RATES[-1]}
+    plan += [_run(model, f"often-rate{RATES[-1]}", SEEDS[0], 725, twice) for model in TWICE]
     return [*plan, *(_run(model, "planted", 0, 730, RARE) for model in CONTROLLED)]
 
 

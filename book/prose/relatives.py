@@ -168,7 +168,7 @@ VERDICTS = {
             parts.lead("silu-normed", "raised-silu-normed"),
         )
     ),
-    "And features must bend": lambda: (
+    "And a linear map is not enough": lambda: (
         parts.share("identity-normed").high < parts.share("silu-normed").low - 0.3
     ),
     "on novels <maps-in-a-language-model>` it lowers the loss": lambda: (

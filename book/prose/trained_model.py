@@ -208,7 +208,7 @@ VERDICTS = {
     "The gain is higher with states": lambda: every(
         is_above(whole_model.brings(tokens, "gain")) for tokens in whole_model.marks()
     ),
-    "nats are recall, what a copy brings": lambda: (
+    "nats of this are recall, what a copy brings": lambda: (
         is_above(whole_model.untrained()["recall"])
         and whole_model.untrained()["unseen"].mean > whole_model.untrained()["recall"].mean
         and abs(whole_model.untrained()["gain"].mean - whole_model.brings(0, "gain").mean) < 0.01

@@ -12,7 +12,7 @@ ATTENTION = {"model", "attention", "attention_options", "seed"}
 COMPARED = {
     "copying curriculum": (
         copying_curriculum,
-        34,
+        39,
         ATTENTION | {"returns", "learning_rate", "meets", "slower"},
     ),
     "long race": (

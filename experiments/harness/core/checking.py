@@ -146,7 +146,9 @@ def check_folder(
     """Read every record under `folder`: their number, errors, and notes.
 
     Notes say which results' code has changed since, or that this is unknown; they are no errors.
-    changes: name every such commit, with its files. Raises RecordError if there are none.
+    changes: name every such commit, with its files.
+
+    Raises RecordError for a folder without records.
     """
     problems, total = [], 0
     ages: dict[str, list[list[Change] | None]] = {}
