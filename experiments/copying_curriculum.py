@@ -8,9 +8,10 @@ first. Some store a sum: linear attention, Mamba-2's decay from the input, the d
 a gate and without. `delta adds` is the rule without a gate and without its erasing. One has a
 window and a sum of all tokens that have left it. Three stand between the sum and softmax:
 exponential features, which keep the size of the state, and Taylor polynomials of softmax's weights
-of degree 2 and 4, which make it larger. If attention takes fixed decays, one head of two decays by
-half in four bytes, as in `race`. All have a token shift: half of the features of each token are
-those of the token before.
+of degree 2 and 4, which make it larger. Runs named `normed` are linear attention with an output
+norm in place of the denominator: with elu + 1 as before, and with elu and silu, which may be
+negative. If attention takes fixed decays, one head of two decays by half in four bytes, as in
+`race`. All have a token shift: half of the features of each token are those of the token before.
 
 Controls: the cache and the sum on novels as they are, and both without the shift. Runs named
 `planted` were the first design: windows of 4,224 bytes, in a quarter of which 64 bytes come again
@@ -56,6 +57,14 @@ MODELS: dict[str, dict[str, Any]] = {
     "exp": {"attention": "linear", "attention_options": {**FAR, "feature_map": "exp"}},
     "taylor 2": {"attention": "taylor", "attention_options": {**FAR, "degree": 2}},
     "taylor 4": {"attention": "taylor", "attention_options": {**FAR, "degree": 4}},
+}
+NORMED = {**FAR, "normalize": False, "output_norm": True}
+PARTS: dict[str, dict[str, Any]] = {
+    f"{name} normed": {
+        "attention": "linear",
+        "attention_options": {**NORMED, "feature_map": feature_map},
+    }
+    for name, feature_map in (("sum", "elu_plus_one"), ("elu", "elu"), ("silu", "silu"))
 }
 CONTROLLED = ("cache", "sum")
 GATED = ("gate", "delta")
@@ -131,12 +140,12 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     for seed in SEEDS:
         priority = 720 + 3 * seed
         plan += [_run(model, "often", seed, priority, BASE) for model in MODELS]
-        plan += [_run(model, "longer", seed, priority + 6, longer) for model in MODELS]
+        plan += [_run(model, "longer", seed, priority + 6, longer) for model in MODELS | PARTS]
         plan += [_run(model, "slow", seed, priority + 2, {**BASE, **slow}) for model in GATED]
         plan += [_run("delta", "slow-longer", seed, priority + 6, {**longer, **slow})]
     controls = {"novels": {**BASE, "returns": {}}, "unshifted": unshifted}
     plan += [_run(*one, SEEDS[0], 724, controls[one[1]]) for one in product(CONTROLLED, controls)]
-    for model, rate in product(MODELS, RATES):
+    for model, rate in product(MODELS | PARTS, RATES):
         text, base = ("often", BASE) if model in SOON else ("longer", longer)
         rest = {**base, "learning_rate": rate}
         plan.append(_run(model, f"{text}-rate{rate}", SEEDS[0], 725, rest))
@@ -146,7 +155,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
 
 
 def _run(model: str, text: str, seed: int, priority: int, base: dict[str, Any]) -> Run:
-    config = {**base, "model": model, **MODELS[model], "seed": seed}
+    config = {**base, "model": model, **(MODELS | PARTS)[model], "seed": seed}
     return Run(
         "copying_curriculum", f"{model.replace(' ', '-')}-{text}-seed{seed}", config, priority
     )

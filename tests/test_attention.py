@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lsa import LinearState, linear_attention, softmax_attention
 from lsa.attention import eager
 from lsa.attention.api import MODES
-from lsa.attention.feature_maps import FEATURE_MAPS, elu_plus_one
+from lsa.attention.feature_maps import FEATURE_MAPS, SIGNED, elu_plus_one
 from tests import helpers
 from tests.helpers import recurrence, relative_rms
 
@@ -98,7 +98,7 @@ def test_softmax_with_a_cache_is_the_tail_of_the_whole(new, old):
     torch.testing.assert_close(softmax_attention(q[:, old:], k, v), whole[:, old:])
 
 
-@pytest.mark.parametrize("name", [name for name in FEATURE_MAPS if name != "identity"])
-def test_feature_maps_are_never_negative(name):
+@pytest.mark.parametrize("name", FEATURE_MAPS)
+def test_only_signed_feature_maps_are_negative(name):
     x = torch.linspace(-80, 80, 4001)
-    assert FEATURE_MAPS[name](x).min() >= 0
+    assert (FEATURE_MAPS[name](x).min() < 0) == (name in SIGNED)

@@ -98,9 +98,9 @@ def linear_attention(
         float64).
     initial_state: the state left by the tokens before; zeros by default.
     return_state: also return the state after the last token, in float32 (float64 for float64).
-    feature_map: "elu_plus_one", "relu", "softplus", "exp" or "identity", applied to q and k; None
-        if they are mapped already. The Triton kernels apply all but `exp` as they load q and k, and
-        store no features.
+    feature_map: a name in `lsa.attention.feature_maps.FEATURE_MAPS`, applied to q and k; None if
+        they are mapped already. The Triton kernels apply "elu_plus_one", "relu", "softplus" and
+        "identity" as they load q and k, and store no features.
     log_decay: g, [H] or [B, T, H], at most 0; None for no decay. Token t multiplies the state by
         exp(g_t) before it enters, so w_ij = exp(g_{j+1} + ... + g_i). With one number a head this
         is eq. 6 of Sun et al. (2023). Numbers below -112 (-768 for float64), -inf included, are an

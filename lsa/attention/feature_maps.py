@@ -1,8 +1,8 @@
 """Feature maps: what linear attention applies to queries and keys instead of the exponential.
 
-Each takes [..., K] and returns [..., K'] with entries that are not negative (except `identity`), so
-that no weight phi(q)·phi(k) is negative. All but `relu` and `identity` give positive entries, so
-that the normaliser cannot vanish.
+Each takes [..., K] and returns [..., K']. Those in `SIGNED` may give negative entries, and so
+negative weights phi(q)·phi(k): use them without the normaliser. The others do not. All of these but
+`relu` give positive entries, so that the normaliser cannot vanish.
 """
 
 from __future__ import annotations
@@ -37,7 +37,18 @@ def identity(x: Tensor) -> Tensor:
     return x
 
 
-FEATURE_MAPS = {f.__name__: f for f in (elu_plus_one, relu, softplus, exp, identity)}
+def elu(x: Tensor) -> Tensor:
+    """x above zero, exp(x) - 1 below."""
+    return F.elu(x)
+
+
+def silu(x: Tensor) -> Tensor:
+    """x sigmoid(x), of both signs, at least -0.28: the map of DeltaNet, Yang et al. (2024)."""
+    return F.silu(x)
+
+
+FEATURE_MAPS = {f.__name__: f for f in (elu_plus_one, relu, softplus, exp, identity, elu, silu)}
+SIGNED = ("identity", "elu", "silu")
 
 
 def feature_slope(x: Tensor, feature_map: str) -> Tensor:

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from ..attention.call import EPS, accumulator_dtype
 from ..attention.counts import mode_flops
-from ..attention.feature_maps import FEATURE_MAPS
+from ..attention.feature_maps import FEATURE_MAPS, SIGNED
 from ..attention.reference import decay_between
 from ..checks import boolean, one_of, whole
 from ..documents import document_starts
@@ -131,10 +131,9 @@ class GatedLinearAttention(MultiHead):
         one_of("decay", decay, DECAYS)
         one_of("feature_map", feature_map, FEATURE_MAPS)
         boolean("normalize", normalize)
-        if normalize and feature_map == "identity":
-            raise ValueError(
-                "feature_map: expected one that is not negative with normalize, got 'identity'"
-            )
+        if normalize and feature_map in SIGNED:
+            wanted = "one that is not negative with normalize"
+            raise ValueError(f"feature_map: expected {wanted}, got {feature_map!r}")
         if chunk_size is not None:
             whole("chunk_size", chunk_size)
         self.decay, self.feature_map = decay, feature_map
