@@ -53,14 +53,6 @@ def convert(
 
     Raises UsageError, Interrupted.
     """
-    try:
-        path = smollm2_path() if model is None else model
-        llama, text = load_llama(path).requires_grad_(False), Text.of(path)
-    except ValueError as error:
-        raise UsageError(f"--model: {error}") from error
-    heads = llama.config.n_layer * llama.config.n_head
-    if not 0 <= keep <= heads:
-        raise UsageError(f"--keep: expected 0 to {heads} heads, got {keep}")
     for distance in distances:
         if distance < 1:
             raise UsageError(f"--distance: expected 1 or more tokens, got {distance}")
@@ -68,6 +60,14 @@ def convert(
         raise UsageError(f"--tokens: expected 0 or more, got {tokens}")
     if any((out / name).exists() for name in ("config.json", "model.safetensors")):
         raise UsageError(f"--out: expected a folder without a model, got {out}")
+    try:
+        path = smollm2_path() if model is None else model
+        llama, text = load_llama(path).requires_grad_(False), Text.of(path)
+    except ValueError as error:
+        raise UsageError(f"--model: {str(error).removeprefix('path: ')}") from error
+    heads = llama.config.n_layer * llama.config.n_head
+    if not 0 <= keep <= heads:
+        raise UsageError(f"--keep: expected 0 to {heads} heads, got {keep}")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:  # before the heads are ranked, which takes minutes

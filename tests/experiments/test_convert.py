@@ -137,7 +137,7 @@ def test_states_learn_their_features_without_being_asked(folder):
         (1, ("--tokens", "-1"), "--tokens: expected 0 or more, got -1"),
         (1, ("--distance", "0"), "--distance: expected 1 or more tokens, got 0"),
         (1, ("--distance", "9999"), "--distance: 9999: length: expected at most "),
-        (1, ("--model", "nowhere"), "--model: path: expected a GGUF file or a folder, got nowhere"),
+        (1, ("--model", "nowhere"), "--model: expected a GGUF file or a folder, got nowhere"),
         (1, ("--corpus-source", "nowhere"), "nowhere"),
     ],
 )
@@ -176,7 +176,7 @@ def test_the_stored_ranking_is_of_the_same_weights():
 def test_a_model_whose_text_is_missing_is_refused(folder, capsys):
     (folder / "tokenizer.json").unlink()
     assert converted(folder, "out")[0] == 1
-    assert "--model: path: expected a tokenizer.json in " in capsys.readouterr().err
+    assert "--model: expected a tokenizer.json in " in capsys.readouterr().err
 
 
 def test_a_model_goes_through_a_folder_as_it_is(tmp_path):
