@@ -79,6 +79,9 @@ OF_PARTS: dict[str, tuple[str, dict[str, Any]]] = {
         f"{f}-normed": ("delta", {**ADDS, "unit": False, "write_gate": False})
         for f in ("elu", "raised-silu", "tanh")
     },
+    # Gates read plain queries and keys; do they recall more with silu, as Mamba-2 has it?
+    "gated-silu": ("gated", {"decay": "head", "feature_map": "silu"}),
+    "gla-silu": ("gated", {"decay": "channel", "feature_map": "silu"}),
 }
 FEATURES: dict[str, Callable[[Tensor], Tensor]] = {
     "elu-normed": F.elu,
