@@ -1,24 +1,23 @@
 """Time one layer's attention, forward and backward, of a sequence that several processes share.
 
 Each process computes with one thread, so more processes use more processors if there are enough.
-Linear attention passes on states, and runs as in the package. Softmax passes keys and values around
-a ring, in plain torch. Both are of `lsa.parallel`. Processes start each call together, and it ends
-with the last of them. Bytes are counted where torch hands them to the network.
+Linear attention passes on states; each process first sums up its part in plain torch. Softmax
+passes keys and values around a ring, in plain torch. Both are of `lsa.parallel`. Processes start
+each call together, and it ends with the last of them. Bytes are counted where torch hands them to
+the network.
 
-The run named `memory` asks why one process takes longer than its share of a long text. The process
-runs alone, once unchanged and once keeping the memory that calls free. Its times are processor
-time, not elapsed time.
+`plain` is what one process would run on its own: `lsa.linear_attention`.
+
+Processes keep the memory that calls free. Otherwise the C library returns large blocks at each
+call, and a process with a longer part of the sequence waits for more pages.
 """
 
 from __future__ import annotations
 
 import ctypes
-import resource
-import statistics
 import tempfile
 import time
 from datetime import timedelta
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+import lsa
 from lsa.parallel import Ranks, linear_attention, ring_attention
 from lsa.parallel.traffic import Traffic
 
@@ -36,19 +36,10 @@ from .harness.core.tables import append, table
 TABLES = {
     "rows": table(
         ranks=("processes", "that hold the sequence, of one thread each"),
-        attention=("name", "`linear`, or `softmax` around a ring"),
+        attention=("name", "`linear`, `softmax` around a ring, or `plain`"),
         length=("tokens", "T, of all processes together"),
         **timing.TIMING,
         received=("B", "that the busiest process receives, forward and backward"),
-        optional="in the run named `heads`",
-    ),
-    "alone": table(
-        kept=("yes or no", "whether memory that a call gives back stays with the process"),
-        attention=("name", "`linear` or `softmax`"),
-        length=("tokens", "T"),
-        processor=("s", "of processor time, median of one call"),
-        faults=("calls", "of the system for a page of memory, in one call"),
-        optional="in the run named `memory`",
     ),
 }
 WAIT = timedelta(minutes=10)
@@ -69,10 +60,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         "linear": [32] if smoke else [4096, 16384, 65536],
         "softmax": [32] if smoke else [1024, 2048, 4096],
     }
-    return [
-        Run("rank_speed", "heads", {**config, "ranks": [1, 2] if smoke else [1, 2, 4]}, 20),
-        Run("rank_speed", "memory", {**config, "calls": 3 if smoke else 9}, 21),
-    ]
+    return [Run("rank_speed", "heads", {**config, "ranks": [1, 2] if smoke else [1, 2, 4]}, 20)]
 
 
 def together(call: Any, group: Any, enough: float) -> list[float]:
@@ -98,10 +86,12 @@ def call_of(attention: str, length: int, config: dict[str, Any], ranks: Ranks) -
     q, k, v = (torch.randn(shape, generator=generator, requires_grad=True) for _ in range(3))
 
     def call() -> None:
+        fixed = {"feature_map": "elu_plus_one", "chunk_size": config["chunk_size"]}
         if attention == "softmax":
             o = ring_attention(q, k, v, ranks=ranks)
+        elif attention == "plain":
+            o = lsa.linear_attention(q, k, v, **fixed)
         else:
-            fixed = {"feature_map": "elu_plus_one", "chunk_size": config["chunk_size"]}
             o = linear_attention(q, k, v, ranks=ranks, **fixed)
         torch.autograd.grad(o, (q, k, v), torch.ones_like(o))
 
@@ -109,24 +99,11 @@ def call_of(attention: str, length: int, config: dict[str, Any], ranks: Ranks) -
 
 
 def keep_memory() -> None:
-    """Make the C library keep freed memory, large blocks too. Raises OSError."""
+    """Make the C library keep freed memory, large blocks too, where it can be told to."""
     library = ctypes.CDLL(None)
-    if not hasattr(library, "mallopt"):
-        raise OSError("memory: expected a C library that can be told to keep it, such as glibc")
-    library.mallopt(M_MMAP_MAX, 0)
-    library.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
-
-
-def alone(attention: str, length: int, config: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
-    """Columns of a row of the table `alone`: medians of calls, without the first."""
-    call, seconds, faults = call_of(attention, length, config, ranks), [], []
-    for _ in range(config["calls"] + 1):
-        began, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        call()
-        seconds.append(time.process_time() - began)
-        faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
-    processor = round(statistics.median(seconds[1:]), 9)
-    return {"processor": processor, "faults": statistics.median(faults[1:])}
+    if hasattr(library, "mallopt"):
+        library.mallopt(M_MMAP_MAX, 0)
+        library.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 def spread(
@@ -143,39 +120,35 @@ def spread(
 
 
 def work(
-    rank: int, size: int, store: str, config: dict[str, Any], enough: float, kept: bool, told: Any
+    rank: int, size: int, store: str, config: dict[str, Any], enough: float, told: Any
 ) -> None:
     """The work of each process; the first one returns the rows."""
     torch.set_num_threads(1)
-    if kept:
-        keep_memory()
+    keep_memory()
     dist.init_process_group(
         "gloo", init_method=f"file://{store}", rank=rank, world_size=size, timeout=WAIT
     )
     assert dist.group.WORLD is not None  # set by the line above
     ranks = Ranks(dist.group.WORLD)
-    row = alone if "calls" in config else partial(spread, enough=enough)
+    lengths = {name: config[name] for name in ("linear", "softmax")}
+    if size == 1:
+        lengths["plain"] = config["linear"]
     rows = [
-        {"attention": attention, "length": length, **row(attention, length, config, ranks)}
-        for attention in ("linear", "softmax")
-        for length in config[attention]
+        {"attention": name, "length": length, **spread(name, length, config, ranks, enough)}
+        for name in lengths
+        for length in lengths[name]
     ]
     dist.destroy_process_group()
     if rank == 0:
         told.put(rows)
 
 
-def measured(
-    size: int, config: dict[str, Any], enough: float = 0.0, *, kept: bool = False
-) -> list[dict[str, Any]]:
-    """The rows of `size` processes. Raises OSError if one of them fails.
-
-    enough: seconds of calls, if calls are not counted. kept: whether freed memory is kept.
-    """
+def measured(size: int, config: dict[str, Any], enough: float = 0.0) -> list[dict[str, Any]]:
+    """The rows of `size` processes, each timed for so many seconds. Raises OSError if one fails."""
     context = get_context("spawn")
     told = context.Queue()
     with tempfile.TemporaryDirectory() as folder:
-        given = size, str(Path(folder) / "store"), config, enough, kept, told
+        given = size, str(Path(folder) / "store"), config, enough, told
         workers = [context.Process(target=work, args=(rank, *given)) for rank in range(size)]
         for worker in workers:
             worker.start()
@@ -193,21 +166,10 @@ def measured(
 
 def perform(config: dict[str, Any], session: Session) -> Outcome:
     """Perform one run; see `plan.Experiment`."""
-    if "calls" in config:
-        return _both_ways(config, session)
     tables: dict[str, Any] = {"rows": {}}
     for size in session.through(config["ranks"], tables, "{} processes".format):
         for row in measured(size, config, timing.ENOUGH_SECONDS["cpu"]):
             append(tables, "rows", row)
-    return Outcome(tables, session.whole)
-
-
-def _both_ways(config: dict[str, Any], session: Session) -> Outcome:
-    """Measure one process, which returns freed memory or keeps it."""
-    tables: dict[str, Any] = {}
-    for kept in session.through((False, True), tables, "kept: {}".format):
-        for row in measured(1, config, kept=kept):
-            append(tables, "alone", {"kept": "yes" if kept else "no", **row})
     return Outcome(tables, session.whole)
 
 

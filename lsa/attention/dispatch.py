@@ -20,7 +20,10 @@ WIDEST = 256
 
 
 def backends() -> dict[str, str]:
-    """The fastest body of linear attention on this CPU and GPU, and what faster ones lack."""
+    """The body that runs on tensors of the CPU and of CUDA, and what faster ones lack.
+
+    It does not look for a GPU.
+    """
     cpu, gpu = compiled.BODY, "plain torch: Triton is not installed"
     return {
         "cpu": f"plain torch: {cpu}" if isinstance(cpu, str) else f"compiled for {cpu.name}",

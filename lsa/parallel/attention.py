@@ -70,6 +70,8 @@ def linear_attention(
         api.check_decay(log_decay, q)  # before other ranks are told anything
     boolean("return_state", return_state)
     one_of("feature_map", feature_map or "identity", FEATURE_MAPS)
+    if options.get("cu_seqlens") is not None:
+        raise ValueError("cu_seqlens: expected none with ranks; log_decay -inf begins a document")
     if initial_state is not None:
         B, _, H, K = q.shape
         initial_state = api.check_state(initial_state, (B, H, K, v.shape[-1]), q.device)

@@ -27,8 +27,8 @@ class Ranks:
     of the ranks' terms, and each rank must take part in its gradient.
 
     way: "gather": every rank gets all transitions in one exchange and chains those before it
-        (LASP-2, Sun et al., 2025). "scan": a prefix scan in log2(ranks) exchanges (Hillis and
-        Steele, 1986), in which a rank receives less if there are more than four.
+        (LASP-2, Sun et al., 2025). "scan": a prefix scan in about 1 + log2(ranks) exchanges (Hillis
+        and Steele, 1986), in which a rank receives less if there are more than four.
     """
 
     group: ProcessGroup

@@ -29,9 +29,10 @@ class Transition(NamedTuple):
 
 
 def chain(first: Transition, second: Transition) -> Transition:
-    """The transition of two parts in a row. Both have a decay, or neither has."""
-    decay = None
-    if first.decay is not None and second.decay is not None:
+    """The transition of two parts in a row."""
+    if first.decay is None or second.decay is None:
+        decay = second.decay if first.decay is None else first.decay
+    else:
         decay = second.decay * first.decay
     return Transition(second(first.added), decay)
 

@@ -12,7 +12,15 @@ from lsa.attention.api import MODES
 from lsa.cost.exchanges import DECAYS, head_exchange, key_exchange, state_exchange
 from lsa.layers import GatedLinearAttention, LinearAttention
 from lsa.layers.mamba import S6
-from lsa.parallel import WAYS, Ranks, attention_by_heads, linear_attention, ring_attention
+from lsa.parallel import (
+    WAYS,
+    Ranks,
+    Transition,
+    attention_by_heads,
+    chain,
+    linear_attention,
+    ring_attention,
+)
 from tests.examples import examples
 from tests.parallel import tasks
 
@@ -94,6 +102,19 @@ def test_ranks_are_one_process(
         BOUND[dtype],
         [answer[2][3] for answer in answers if decay == "head"],
     )
+
+
+@examples(20)
+@given(decays=st.lists(st.none() | st.floats(0, 1), min_size=3, max_size=3))
+def test_chained_transitions_are_one_after_another(decays):
+    state, *added = torch.arange(8.0, dtype=torch.float64).reshape(4, 2)
+    parts = [
+        Transition(x, None if decay is None else torch.tensor(decay, dtype=x.dtype))
+        for x, decay in zip(added, decays, strict=True)
+    ]
+    one, two, three = parts
+    for whole in (chain(chain(one, two), three), chain(one, chain(two, three))):
+        torch.testing.assert_close(whole(state), three(two(one(state))))
 
 
 @pytest.mark.parametrize("decay", DECAYS)
@@ -187,6 +208,7 @@ def test_what_does_not_fit_is_named_before_an_exchange():
         ({"log_decay": [-0.1, -0.1]}, "log_decay: expected a floating tensor, got list"),
         ({"log_decay": -torch.ones(3)}, r"log_decay: expected \[2\] or \[1, 3, 2\], got \[3\]"),
         ({"log_decay": torch.ones(2)}, "log_decay: expected numbers at most 0, got 1"),
+        ({"cu_seqlens": torch.tensor([0, 3])}, "cu_seqlens: expected none with ranks"),
     ):
         with pytest.raises(ValueError, match=message):
             linear_attention(q, q, q, **{"ranks": ranks, **changes})

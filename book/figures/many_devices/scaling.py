@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series
 from ..lib.axes import TIME
-from ..lib.format import in_words, percent, size, times, times_between
-from ..lib.records import NotMeasuredError, Record, have, need, of_config, provenance, row, rows
+from ..lib.format import in_words, percent, times, times_between
+from ..lib.records import NotMeasuredError, Record, have, need, provenance, row, rows
 from ..lib.tables import Missing, Table
 
 EXPERIMENT = "rank_speed"
+NAMES = {"plain": "linear, without ranks"}
 PLACES = ("short", "middle", "long")  # the sequences of each attention
 
 
 def run() -> Record:
-    """The stored run of several processes. Raises NotMeasuredError."""
-    return need([one for one in have(EXPERIMENT) if rows(one)], f"{EXPERIMENT}: nothing stored")[0]
+    """The stored run. Raises NotMeasuredError."""
+    return need(have(EXPERIMENT), f"{EXPERIMENT}: nothing stored")[0]
 
 
 def seconds(attention: str, length: int) -> dict[int, float]:
@@ -33,14 +34,6 @@ def lengths(attention: str) -> list[int]:
     return need(ascending, f"{EXPERIMENT}: no {attention}")
 
 
-def before_last(attention: str) -> int:
-    """Tokens of the second longest sequence. Raises NotMeasuredError."""
-    all_lengths = lengths(attention)
-    if len(all_lengths) < 2:
-        raise NotMeasuredError(f"{EXPERIMENT}: one length of {attention}")
-    return all_lengths[-2]
-
-
 def speedup(attention: str, ranks: int, place: int = -1) -> float:
     """Speedup over one process, at the longest sequence by default. Raises NotMeasuredError."""
     by_ranks = seconds(attention, lengths(attention)[place])
@@ -51,14 +44,10 @@ def speedup(attention: str, ranks: int, place: int = -1) -> float:
 
 def faster(attention: str, length: int, ranks: int) -> str:
     """Speedup over one process for prose, with the range from the quartiles. NotMeasuredError."""
+    if attention == "plain":
+        return ""
     alone, together = (row(run(), attention=attention, length=length, ranks=n) for n in (1, ranks))
     return times_between(alone, together) if ranks > 1 else times(1)
-
-
-def tensor_bytes() -> int:
-    """Bytes of q at linear attention's longest sequence, in one process. NotMeasuredError."""
-    config = run()["config"]
-    return 4 * config["heads"] * config["width"] * lengths("linear")[-1]
 
 
 def products(ranks: int) -> float:
@@ -69,34 +58,11 @@ def products(ranks: int) -> float:
     return (ranks + 1) / (2 * ranks)
 
 
-def alone(attention: str, kept: str, column: str, place: int = -1) -> float:
-    """A column of one process, at the longest sequence by default. Raises NotMeasuredError."""
-    stored = of_config(have(EXPERIMENT), calls=9)
-    points = rows(stored, "alone", attention=attention, kept=kept)
-    if len(points) < abs(place):
-        raise NotMeasuredError(f"{EXPERIMENT}: not alone")
-    return sorted(points, key=lambda one: one["length"])[place][column]
-
-
-def growth(attention: str, kept: str) -> float:
-    """Processor time at the longest sequence over that at the shortest, for the same work.
-
-    Linear attention's work is proportional to tokens, softmax's to their square. NotMeasuredError.
-    """
-    stored = of_config(have(EXPERIMENT), calls=9)
-    first, *_, last = stored["config"][attention]
-    work = (last / first) ** {"linear": 1, "softmax": 2}[attention]
-    took = [
-        row(stored, "alone", attention=attention, kept=kept, length=length)["processor"]
-        for length in (first, last)
-    ]
-    return took[1] / took[0] / work
-
-
-def timed_growth(attention: str) -> float:
-    """A token's time at the longest sequence over that at the shortest. NotMeasuredError."""
-    first, last = lengths(attention)[0], lengths(attention)[-1]
-    return seconds(attention, last)[1] / seconds(attention, first)[1] * first / last
+def over_plain(ranks: int, place: int = -1) -> str:
+    """Speedup over one process without ranks, with its range, for prose. NotMeasuredError."""
+    length = lengths("linear")[place]
+    plain = row(run(), attention="plain", length=length)
+    return times_between(plain, row(run(), attention="linear", length=length, ranks=ranks))
 
 
 def figure(id: str = "rank-speed") -> Explorable | Missing:
@@ -156,7 +122,7 @@ def table() -> Table | Missing:
     for one in rows(stored):
         shape = one["attention"], one["length"], one["ranks"]
         cells.append(
-            [one["attention"], f"{one['length']:,}", str(one["ranks"]),
+            [NAMES.get(one["attention"], one["attention"]), f"{one['length']:,}", str(one["ranks"]),
              f"{1e3 * one['seconds']:.1f}", faster(*shape), f"{one['received']:,}"]
         )  # fmt: skip
     titles = ["attention", "tokens", "processes", "ms", "over one process", "received, B"]
@@ -173,20 +139,10 @@ def numbers() -> dict[str, str]:
         for name, ranks in {"two": 2, "four": 4}.items()
         for end, place in {"": -1, "_short": 0}.items()
     }
-    for attention in ("linear", "softmax"):
-        for kept, name in {"no": "given_back", "yes": "kept"}.items():
-            functions[f"{attention}_{name}"] = lambda a=attention, k=kept: times(growth(a, k))
     return in_words(
         **functions,
-        linear_longest=lambda: f"{lengths('linear')[-1]:,}",
-        linear_shortest=lambda: f"{lengths('linear')[0]:,}",
-        softmax_longest=lambda: f"{lengths('softmax')[-1]:,}",
         ring_products=lambda: percent(products(4)),
-        faults=lambda: f"{alone('linear', 'no', 'faults'):,.0f}",
-        faults_kept=lambda: f"{alone('linear', 'yes', 'faults'):,.0f}",
-        faults_before=lambda: f"{alone('linear', 'no', 'faults', -2):,.0f}",
-        linear_before=lambda: f"{before_last('linear'):,}",
-        tensor=lambda: size(tensor_bytes()),
-        linear_timed=lambda: times(timed_growth("linear")),
-        ring_block=lambda: size(4 * run()["config"]["heads"] * (lengths("softmax")[-1] // 2) ** 2),
+        plain_on_one=lambda: over_plain(1),
+        plain_on_two=lambda: over_plain(2),
+        plain_on_two_short=lambda: over_plain(2, 0),
     )
