@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from lsa.cost import PEAKS, head_exchange, key_exchange, mode_cost, state_exchange
+from lsa.cost import (
+    PEAKS,
+    head_exchange,
+    key_exchange,
+    least_bytes,
+    mode_cost,
+    state_exchange,
+)
 from lsa.gpt import SCALES
 
 from ...explorable.figure import Axis, Explorable, Filter, Series
 from ..lib.axes import LENGTH
-from ..lib.format import SMALL, duration, size
+from ..lib.format import SMALL, duration, percent, size
 from ..lib.records import SCALE_LABELS
 from ..lib.tables import Table
 
@@ -88,6 +95,17 @@ def arithmetic_seconds() -> float:
     return mode_cost("softmax", LONG, K, V).flops * H / MANY / PEAKS[GPU].flops
 
 
+def linear_seconds() -> float:
+    """The least time of linear attention's own part of the layer on a rank, forward."""
+    H, K, V = heads(SCALE).values()
+    return least_bytes(LONG, K, V) * H / MANY / PEAKS[GPU].bytes
+
+
+def transition_share() -> float:
+    """Operations of a transition over those of chunked mode, forward, with K = V = C = 64."""
+    return 2 * 64 * 64 * LONG / mode_cost("chunked", LONG, 64, 64).flops
+
+
 def last_rank_seconds() -> float:
     """The same for the last rank if parts are contiguous: it sees P - 1 whole parts and a half."""
     return arithmetic_seconds() * (MANY - 1 / 2) / (MANY / 2)
@@ -129,6 +147,10 @@ def numbers() -> dict[str, str]:
         "ring_nvlink": duration(sent_seconds("ring", NVLINK)),
         "ring_network": duration(sent_seconds("ring", NETWORK)),
         "heads_network": duration(sent_seconds("heads", NETWORK)),
+        "linear_least": duration(linear_seconds()),
+        "states_nvlink": duration(sent_seconds("gather", NVLINK)),
+        "states_network": duration(sent_seconds("gather", NETWORK)),
+        "transition_more": percent(transition_share()),
         "scan_saves": duration(saved_seconds(NVLINK)),
         "scan_saves_network": duration(saved_seconds(NETWORK)),
     }

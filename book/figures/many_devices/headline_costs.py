@@ -91,8 +91,8 @@ def table() -> Table:
                  hours(linear), f"{softmax / linear:.1f}", f"{memory(scale, context) / 1e9:.0f}"]
             )  # fmt: skip
     titles = [
-        "model", "context", "tokens, 10⁹", "softmax, GPU-hours", "linear, GPU-hours", "ratio",
-        "GB on each of eight",
+        "model", "context", "tokens, 10⁹", "softmax, GPU-hours", "linear, GPU-hours",
+        "ratio of bounds", "GB on each of eight",
     ]  # fmt: skip
     return Table(titles, cells, align="lrrrrrr", wrap=True)
 
