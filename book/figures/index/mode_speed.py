@@ -163,12 +163,27 @@ def quadratic_doublings() -> list[float]:
     return [ratio for one in each for ratio in doublings(*one)]
 
 
+def longest(mode: str) -> int:
+    """The longest text that a mode was timed on. Raises NotMeasuredError."""
+    measured = need(rows(narrowest(), mode=mode), f"mode_speed: no {mode} mode")
+    return max(point["length"] for point in measured)
+
+
+def over_chunked(mode: str, at: str) -> str:
+    """A mode's time over that of chunked mode at the longest text of a mode. NotMeasuredError."""
+    length = longest(at)
+    return times_between(*(point(narrowest(), each, length) for each in (mode, "chunked")))
+
+
+def last_doubling() -> float:
+    """Chunked mode's time at its longest text over that at half of it. Raises NotMeasuredError."""
+    last = longest("chunked")
+    one, other = (seconds(narrowest(), "chunked", n, "forward") for n in (last // 2, last))
+    return other / one
+
+
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on the three modes: one layer."""
-
-    def longest(mode: str) -> int:
-        measured = need(rows(narrowest(), mode=mode), f"mode_speed: no {mode} mode")
-        return max(point["length"] for point in measured)
 
     def ahead(fast: str, slow: str, direction: str = "forward+backward") -> str:
         length = overtakes(narrowest(), fast, slow, direction)
@@ -183,12 +198,6 @@ def numbers() -> dict[str, str]:
         )
         return percent(attention / chunked - 1)
 
-    def longest_softmax() -> str:
-        softmax, chunked = (
-            point(narrowest(), mode, longest("chunked")) for mode in ("softmax", "chunked")
-        )
-        return times_between(softmax, chunked)
-
     attention, recurrent = (mode_cost(mode, 1024, 64, 64) for mode in ("attention", "recurrent"))
     return in_words(
         flops_ratio=lambda: times(attention.flops / recurrent.flops),
@@ -197,8 +206,11 @@ def numbers() -> dict[str, str]:
         recurrent_over_attention=lambda: ahead("recurrent", "attention", "forward"),
         chunked_over_softmax=lambda: ahead("chunked", "softmax"),
         longest=lambda: f"{longest('chunked'):,}",
-        longest_softmax=longest_softmax,
+        longest_softmax=lambda: over_chunked("softmax", "chunked"),
         longest_attention=lambda: f"{longest('attention'):,}",
+        attention_over_chunked=lambda: over_chunked("attention", "attention"),
+        softmax_over_chunked=lambda: over_chunked("softmax", "attention"),
+        chunked_last_doubling=lambda: times(last_doubling()),
         attention_512=lambda: times(attention_behind(512, "forward")),
         attention_longest=lambda: times(attention_behind(longest("attention"), "forward")),
         attention_512_both=lambda: times(attention_behind(512)),

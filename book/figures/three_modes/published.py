@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lsa.cost import PEAKS, mode_cost
+from lsa.cost import PEAKS
 from lsa.gpt import SCALES
 
 from ..lib.format import duration, percent
@@ -107,19 +107,6 @@ def recurrent_waits(tokens: int = WAITS_AT) -> tuple[float, float]:
     return 2 * tokens * SCALES["124M"]["n_layer"] * PEAKS["H100 SXM"].step, 1e-3 * took
 
 
-def draft_crossing(device: str) -> float:
-    """Tokens from which attention mode's arithmetic takes longer than the draft program's bytes.
-
-    One head of GPT-2's width; bytes of 32-bit numbers, arithmetic at the 16-bit peak. The program
-    is chunked mode with C = 1, whose states are summed from outer products that it also writes and
-    reads.
-    """
-    peak, products = PEAKS[device], 2 * 4 * 64**2
-    a_token = (mode_cost("chunked", 1, 64, 64, chunk_size=1).bytes + products) / peak.bytes
-    a_pair = mode_cost("attention", 1, 64, 64).flops / 2 / peak.flops  # of T (T + 1) halves
-    return a_token / a_pair - 1
-
-
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on the three modes: published times."""
     _, _, attention, recurrent = UPDATE_TIMES[BEHIND_AT]
@@ -131,6 +118,4 @@ def numbers() -> dict[str, str]:
         "published_wait": duration(waits),
         "published_recurrent": duration(took),
         "published_step": duration(took / WAITS_AT / SCALES["124M"]["n_layer"]),
-        "draft_a100": f"{round(draft_crossing('A100 80GB SXM'), -3):,.0f}",
-        "draft_h100": f"{round(draft_crossing('H100 SXM'), -3):,.0f}",
     }
