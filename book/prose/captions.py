@@ -87,7 +87,7 @@ VERDICTS: dict[str, Holds] = {
     ),
     "A head that fades fast ends the plateau": also(
         training.VERDICTS,
-        "A head that fades by half in four bytes does.",
+        "A head that fades by half in four bytes does:",
         "The faster it fades, the lower both are by then",
     ),
     "The largest state does not end lowest": lambda: every(

@@ -16,6 +16,7 @@ from .long_race import (
     EXPERIMENT,
     MIDDLE,
     MODELS,
+    MUCH,
     PAIR,
     PARTS,
     SEEDS,
@@ -143,6 +144,7 @@ def numbers() -> dict[str, str]:
             )
             for seed in SEEDS
         },
+        long_much=lambda: f"{MUCH:.2f}",
         long_meanwhile_early=lambda: of_all(
             lambda seed: lead_meanwhile(MIDDLE, seed).spread(), *PAIR
         ),
