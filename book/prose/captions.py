@@ -138,8 +138,8 @@ VERDICTS: dict[str, Holds] = {
     ),
     "Fitted weights recall; low Taylor sums, random and briefly trained features do not": also(
         trained_model.VERDICTS,
-        "Weights of half the full rank, fitted to the text, carry most of this recall",
-        "Low Taylor sums and random features carry almost none",
+        "Weights of rank 32 (of 64), fitted to each text, keep most of the gain",
+        "Low Taylor sums and random features keep almost none",
         "a state brings back almost none of the gain",
     ),
     "The heads that bring recall are few": lambda: every(

@@ -98,11 +98,11 @@ VERDICTS = {
         copying.learnt("delta", 0.3) < copying.learnt("linear", 0.3)
         and copying.gain("delta", 1024, 1800).mean > 2 * copying.gain("linear", 1024, 1800).mean
     ),
-    "of all models that read on, it has the lowest loss on unchanged novels": lambda: (
+    "of all that read on, it has the lowest loss on unchanged novels": lambda: (
         min(copying.read_on(), key=lambda name: copying.on_novels(name, 1800), default="")
         == "gated-delta"
     ),
-    "With a gate it gains almost nothing": lambda: (
+    "the delta rule gains almost nothing": lambda: (
         copying.gain("gated-delta", 64, 1800).mean < LITTLE
     ),
     "nearly as much from {view}`256 bytes": lambda: kept_back("delta", 256) > 0.9,
@@ -120,7 +120,7 @@ VERDICTS = {
     "With both seeds erasing carries the copy farther": lambda: is_seen_with_both_seeds(
         "delta", "delta-adds", 1800, 1024
     ),
-    "with it, but with one seed that order turns by 1,200": lambda: (
+    "with one seed that order turns by 1,200": lambda: (
         is_seen_with_both_seeds("delta-adds", "delta", copying.EARLY, 64)
         and sorted(
             more > copying.by_seed("delta", 1200)[seed]
@@ -195,11 +195,11 @@ VERDICTS = {
         for name, update in (("softmax", copying.LEARNT), ("linear", 1800), ("exp", 600))
         for found in [copying.by_seed(name, update).values()]
     ),
-    "no sum, gate or delta rule gains over 0.04 after": lambda: every(
-        max(copying.by_seed(name).values()) < 0.04
+    "linear attention, gates and delta rules gain at most 0.05": lambda: every(
+        max(copying.by_seed(name).values()) <= 0.05
         for name in ("gate-slow", "delta-slow", *copying.AT_TWICE)
     ),
-    "An earlier design did not teach softmax to copy": lambda: (
+    "passages that came again once had not taught it to": lambda: (
         copying.gain(copying.RARE, 64).mean < 2 * LITTLE
     ),
     "The further back a passage stood, the less it helps when it comes again": lambda: every(
@@ -207,7 +207,7 @@ VERDICTS = {
         for name in MODELS
         for before, after in pairwise(gains(name, MAIN, "again"))
     ),
-    "because none of its models uses much of a long past": lambda: every(
+    "none of its models uses much of a long past, and a model": lambda: every(
         worth(name, context) < LITTLE for name in MODELS for context in CONTEXTS
     ),
     "the models of the race gain about a hundredth of a nat a byte at most": lambda: (
@@ -216,14 +216,14 @@ VERDICTS = {
     "loses at most a thousandth of a nat a byte at the end of the three longest novels": lambda: (
         at_most_lost("linear") < 0.001
     ),
-    "All nine readings, of three seeds and three novels, are costs; seeds share": lambda: (
+    "its nine readings, of three novels, are all costs; seeds share": lambda: (
         len(readings()) == 9 and min(readings()) > 0
     ),
     "In a novel the gain at 1,024 bytes is below two thousandths of a nat": lambda: every(
         found["gain"] + found["half"] < 0.002
         for found in (gain_at(name, MAIN, "again", 1024) for name in MODELS)
     ),
-    "nearly as well after 16,384 tokens as after four": lambda: (
+    "of the figure harms linear attention little": lambda: (
         abs(right("linear", "noise", 4) - right("linear", "noise", 16384)) < 0.03
     ),
     "Past the length of its training neither attention's loss visibly rises": lambda: every(
@@ -250,7 +250,7 @@ VERDICTS = {
         {(*one, point["first"]) for *one, point in whole_novels.beyond_zero(-1)}
         == {(name, 16384, 4097) for name in MODELS}
     ),
-    "Two of the intervals exclude zero, in favour of linear attention": lambda: (
+    "two exclude zero, in favour of linear attention": lambda: (
         [is_below(one) for one in whole_novels.differences() if not is_undecided(one)]
         == [True, True]
     ),
@@ -259,28 +259,20 @@ VERDICTS = {
         for name in MODELS
         for n in CONTEXTS
     ),
-    "the gain excludes zero up to 256 bytes, and not from 1,024 bytes on": lambda: every(
+    "In this table the interval excludes zero up to 256 bytes": lambda: every(
         is_gain(name, MAIN, at) == (at <= 256) for name in MODELS for at in DISTANCES
     ),
-    "Five of the six models trained at other contexts have a gain at 1,024 bytes": lambda: (
-        [
-            is_gain(name, context, 1024)
-            for name in MODELS
-            for context in CONTEXTS
-            if context != MAIN
-        ].count(True)
-        == 5
-    ),
-    "Taken seed by seed, so have four of the six trained at 4,096": lambda: (
+    "At 1,024 it does in nine of all twelve runs, taken one by one": lambda: (
         [
             one["gain"] > with_seeds([one["gain"]], [one["error"]], run["config"]["places"])[1]
             for name in MODELS
-            for run in runs_of(name, MAIN)
+            for context in CONTEXTS
+            for run in runs_of(name, context)
             for one in rows(run, "again", distance=1024)
         ].count(True)
-        == 4
+        == 9
     ),
-    "The mean still falls from each distance to the next in every run": lambda: every(
+    "The mean falls from each distance to the next in every run": lambda: every(
         before > after
         for name in MODELS
         for one in runs_of(name, MAIN)
@@ -330,19 +322,17 @@ VERDICTS = {
         {model: n for model in recall.by_model() if (n := recall.learners(model))}
         == {"softmax": 3, "taylor-4": 3}
     ),
-    "a gate answers more of 4 and of 16 pairs than linear attention, and fewer of 64": lambda: (
-        every(
-            (gated > linear) == (pairs < 64)
-            for pairs in recall.PAIRS
-            for gated, linear in zip(
-                *(recall.by_seed(m, pairs) for m in ("gated", "linear")), strict=True
-            )
+    "decay answers more of 4 and of 16 pairs than linear attention, and fewer of 64": lambda: every(
+        (gated > linear) == (pairs < 64)
+        for pairs in recall.PAIRS
+        for gated, linear in zip(
+            *(recall.by_seed(m, pairs) for m in ("gated", "linear")), strict=True
         )
     ),
     "Taylor 2 answers less than half as many of 64 pairs as with the others": lambda: (
         2 * sorted(recall.by_seed("taylor-2"))[0] < sorted(recall.by_seed("taylor-2"))[1]
     ),
-    "The delta rule answers all of four pairs": lambda: recall.recalled("delta", 4) > 0.995,
+    "The delta rule answers almost all of four pairs": lambda: recall.recalled("delta", 4) > 0.995,
     "no layer's mean changes by more than five points": lambda: every(
         recall.drift(model, pairs) < 0.05 for model in recall.by_model() for pairs in recall.PAIRS
     ),

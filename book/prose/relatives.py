@@ -112,7 +112,7 @@ VERDICTS = {
         and max(recalled(model).mean for model in ("delta", "gated", "linear", "gla"))
         < by_codes() - 0.08
     ),
-    "It is an end of the range for GLA, S6, softmax, Taylor, power attention and": lambda: (
+    "That rate is an end of the range for GLA, S6, softmax, Taylor, power attention and": lambda: (
         {model for model in COMPARED if rate("recall", model) in (0.001, 0.01)}
         == {"gla", "s6", "softmax", "taylor", "power", "delta-adds"}
     ),
@@ -135,7 +135,7 @@ VERDICTS = {
     "All three seeds agree after eight writes": lambda: (
         erasing(TASK).agreeing == erasing(TASK).count == 3
     ),
-    "At each of the other rates one seed says the opposite": lambda: (
+    "At each other rate one seed disagrees; one of these two runs failed": lambda: (
         [sum(lead < 0 for lead in pairs(TASK)[rate]) for rate in (1e-3, 3e-3, 1e-2)] == [1, 0, 1]
     ),
     "the control loses more than the delta rule in all nine pairs": lambda: agree(

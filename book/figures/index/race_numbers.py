@@ -81,12 +81,6 @@ def convolution_leads() -> list[float]:
     return need(leads, "race: no convolution of two bytes")
 
 
-def trained_seconds() -> list[float]:
-    """Seconds of the updates of each stored run. Raises NotMeasuredError."""
-    totals = [sum(run["tables"]["train"]["seconds"]) for run in curves()]
-    return need(totals, "race: nothing stored")
-
-
 def table_behind() -> Pairs:
     """Nats by which linear attention ends behind softmax with a table of positions, at 256 bytes.
 
@@ -142,8 +136,6 @@ def numbers() -> dict[str, str]:
         "near_lead_16384": lambda: near_lead(16384).spread(),
         "near_lead": lambda: near_lead().spread(),
         "two_bytes_lead": lambda: " to ".join(f"{f(convolution_leads()):.2f}" for f in (min, max)),
-        "trained_least": lambda: f"{min(trained_seconds()) / 60:.0f}",
-        "trained_most": lambda: f"{max(trained_seconds()) / 3600:.0f}",
         "window_minutes_16384": lambda: _minutes("window", 16384),
         "window_behind": lambda: over_seeds(("window", "softmax")).spread(),
         "window_behind_linear": lambda: over_seeds(("window", "linear")).spread(),
