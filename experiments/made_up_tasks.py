@@ -227,6 +227,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         (("recall in windows",), OF_WINDOWS),
         (("distant recall",), OF_DISTANCES),
         (("recall",), OF_PARTS),
+        (("selective copying",), ("gated-silu",)),
         (("recall", "selective copying", "overwriting", "induction", "copying"), OTHERS),
     )
     plan = []

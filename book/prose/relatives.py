@@ -107,8 +107,9 @@ VERDICTS = {
         kept_back("delta-adds") < 0.4 < 0.6 < kept_back("delta")
         and is_seen_with_both_seeds("delta", "delta-adds", 1800, 1024)
     ),
-    "Only the control comes near them": lambda: (
+    "The control and silu come near them": lambda: (
         abs(recalled("delta-adds").mean - by_codes()) < 0.03
+        and max(by_codes() - parts.share(one).mean for one in ("gated-silu", "silu-normed")) < 0.08
         and max(recalled(model).mean for model in ("delta", "gated", "linear", "gla"))
         < by_codes() - 0.08
     ),
@@ -161,15 +162,19 @@ VERDICTS = {
     "Unit keys or a write gate add nothing that we see": lambda: every(
         not is_above(parts.lead(part, "silu-normed")) for part in ("unit", "write-gate")
     ),
-    "Features that may be negative recall more": lambda: every(
+    "With each of three seeds elu recalls more than elu + 1": lambda: every(
         lead.agreeing == 3 and lead.mean > 20
         for lead in (
             parts.lead("elu-normed", "linear-normed"),
             parts.lead("silu-normed", "raised-silu-normed"),
         )
     ),
-    "And a linear map is not enough": lambda: (
+    "The second: the map is not linear": lambda: (
         parts.share("identity-normed").high < parts.share("silu-normed").low - 0.3
+    ),
+    "with silu the first recalls {glue:text}`part_gated_lead` points more, GLA": lambda: every(
+        found.agreeing == found.count == 3 and found.mean > 0
+        for found in (parts.lead(f"{gate}-silu", gate) for gate in parts.GATES)
     ),
     "on novels <maps-in-a-language-model>` it lowers the loss": lambda: (
         normaliser_costs(have("variants"))[0] > 0

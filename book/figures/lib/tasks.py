@@ -28,19 +28,20 @@ LABELS = {
     "window": "Softmax in a window",
     "window-state": "Window and state",
 }
-# Linear attention with parts of the delta rule: features, what keeps outputs in size, keys of
-# length 1, a write gate.
+# Layers with parts of others: features, what keeps outputs in size, and what else.
 PARTS = {
-    "linear-normed": ("elu + 1", "norm", "", ""),
-    "identity-normed": ("none", "norm", "", ""),
-    "relu-normed": ("relu", "norm", "", ""),
-    "exp-normed": ("exp", "norm", "", ""),
-    "raised-silu-normed": ("silu + 0.28", "norm", "", ""),
-    "elu-normed": ("elu", "norm", "", ""),
-    "tanh-normed": ("tanh", "norm", "", ""),
-    "silu-normed": ("silu", "norm", "", ""),
-    "unit": ("silu", "norm", "yes", ""),
-    "write-gate": ("silu", "norm", "", "yes"),
+    "linear-normed": ("elu + 1", "norm", ""),
+    "identity-normed": ("plain", "norm", ""),
+    "relu-normed": ("relu", "norm", ""),
+    "exp-normed": ("exp", "norm", ""),
+    "raised-silu-normed": ("silu + 0.28", "norm", ""),
+    "elu-normed": ("elu", "norm", ""),
+    "tanh-normed": ("tanh", "norm", ""),
+    "silu-normed": ("silu", "norm", ""),
+    "unit": ("silu", "norm", "unit keys"),
+    "write-gate": ("silu", "norm", "a write gate"),
+    "gated-silu": ("silu", "norm", "Mamba-2's decay"),
+    "gla-silu": ("silu", "norm", "GLA's decay"),
 }
 RIGHT = Axis("right", "Answered right", "%", digits=3, low="low", high="high", range=(-2, 102))
 

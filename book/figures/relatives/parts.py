@@ -9,11 +9,18 @@ from ..lib.tables import Missing, Table
 from ..lib.tasks import EXPERIMENT, PARTS, Share, at_best_rates, hardest, of_usual_size, score
 
 TASK = "recall"
-# Both ends of the way, described as `PARTS` are.
+GATES = ("gated", "gla")
+# Described as `PARTS` are.
 MODELS = {
-    "linear": ("elu + 1", "denominator", "", ""),
-    **PARTS,
-    "delta-adds": ("silu", "norm", "yes", "yes"),
+    "linear": ("elu + 1", "denominator", ""),
+    **{name: of for name, of in PARTS.items() if not name.startswith(GATES)},
+    "delta-adds": ("silu", "norm", "unit keys, a write gate"),
+    **{
+        name: of if name in PARTS else ("plain", *of[1:])
+        for gate in GATES
+        for of in [PARTS[f"{gate}-silu"]]
+        for name in (gate, f"{gate}-silu")
+    },
 }
 
 
@@ -55,8 +62,8 @@ def table() -> Table | Missing:
         cells.append([made_of[0], recalled, *made_of[1:], f"{rate:g}"])
     if not cells:
         return Missing(f"{EXPERIMENT} --only task={TASK}")
-    titles = ["features", "recalled", "outputs by", "unit keys", "write gate", "rate"]
-    return Table(titles, cells, align="lrlllr")
+    titles = ["features", "recalled", "outputs by", "also", "rate"]
+    return Table(titles, cells, align="lrllr")
 
 
 def numbers() -> dict[str, str]:
@@ -67,5 +74,9 @@ def numbers() -> dict[str, str]:
             for model in MODELS
         },
         part_silu_lead=lambda: lead("silu-normed", "identity-normed").spread(0),
+        **{
+            f"part_{gate}_lead": lambda gate=gate: lead(f"{gate}-silu", gate).spread(0)
+            for gate in GATES
+        },
         part_control_lead=lambda: lead("delta-adds", "silu-normed").spread(0),
     )
