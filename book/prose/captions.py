@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import inf
 
 from ..figures.index import mode_speed, race
 from ..figures.index.race_numbers import LINEAR_BEHIND, over_seeds
@@ -11,7 +12,7 @@ from ..figures.lib import tasks
 from ..figures.lib.records import have, need, rows
 from ..figures.linear_self_attention import variants
 from ..figures.long_context import copying
-from ..figures.long_context.long_context import CONTEXTS, MAIN, MODELS
+from ..figures.long_context.long_context import MAIN, MODELS
 from ..figures.many_devices import scaling as ranks
 from ..figures.relatives import overwriting
 from ..figures.relatives.layer_speed import tick
@@ -42,13 +43,6 @@ def also(chapter: dict[str, Holds], *sentences: str) -> Holds:
     return lambda: every(chapter[sentence]() for sentence in sentences)
 
 
-def levels_off(model: str, context: int) -> bool:
-    """Whether the loss by position falls at first and no longer over the last half of a text."""
-    loss = need(race.positions(context).get(model), f"race: no {model} by position")
-    half, last = loss[context // 2 - 1], loss[context - 1]
-    return loss[1] > half + 0.3 and half - last < 0.05
-
-
 def by_state(recipe: str) -> list[state_size.Arm]:
     """The arms of a recipe, the smallest state first."""
     found = [arm for arm in state_size.arms() if arm.recipe == recipe and arm.weights != "none"]
@@ -67,14 +61,15 @@ VERDICTS: dict[str, Holds] = {
         "no layer's mean changes by more than five points",
         "More pairs lower the recall of every state of a few kilobytes",
     ),
-    "Sums learn to copy too, later than softmax": lambda: every(
+    "Linear attention learns to copy too, later than softmax": lambda: every(
         copying.gain("softmax", 64, copying.LEARNT).mean
         > 2 * copying.gain(name, 64, copying.LEARNT).mean
         and copying.gain(name, 64, 1800).mean > 0.3
         for name in ("linear", "exp", "taylor-2", "taylor-4", "delta", "delta-adds")
     ),
-    "The more has been read, the easier the next byte: up to a point": lambda: every(
-        levels_off(model, context) for model in BOTH for context in CONTEXTS
+    "Past its trained length neither attention's loss visibly rises": also(
+        long_context.VERDICTS,
+        "Past the length of its training neither attention's loss visibly rises",
     ),
     "A long past is worth thousandths of a nat": lambda: every(
         0 < long_context.worth(name, MAIN) < 0.01 for name in MODELS
@@ -163,12 +158,8 @@ VERDICTS: dict[str, Holds] = {
         is_undecided(over_seeds(LINEAR_BEHIND))
         and every(race.ratio(context) > 1.1 for context in race.CONTEXTS)
     ),
-    "In an hour at 4,096 bytes linear attention learns; softmax has just left the plateau": (
-        lambda: every(
-            loss_curves.last_loss(linear) < loss_curves.last_loss(softmax) - 0.1
-            and (loss_curves.leaves_pairs(softmax) or 0) > 0.8 * loss_curves.last_update(softmax)
-            for softmax, linear in [loss_curves.nano_pair(4096)]
-        )
+    "At 4,096 bytes both stay near letter pairs for thousands of updates": lambda: every(
+        (loss_curves.leaves_pairs(run) or inf) > 2000 for run in loss_curves.nano_pair(4096)
     ),
     "At 256 bytes both learn, softmax more": lambda: (
         loss_curves.behind(*loss_curves.nano_pair(256)) > 0

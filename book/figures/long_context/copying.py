@@ -201,10 +201,11 @@ def figure(id: str = "copying-trained") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**Sums learn to copy too, later than softmax.** *Gain*: how much lower the loss of a "
-            f"passage is when it comes again. Bars: 95% intervals over {config['places']} places. "
-            f"Two seeds{', but one at some points of ' + listed(once) if once else ''}. "
-            "Lines that end early were not read on."
+            "**Linear attention learns to copy too, later than softmax.** *Gain*: how much lower "
+            "the loss of a passage is when it comes again. Bars: 95% intervals over "
+            f"{config['places']} places. Two seeds"
+            f"{', but one at some points of ' + listed(once) if once else ''}. Lines that end "
+            "early were not read on."
         ),
         alt=(
             "Gain on a passage that comes again against the updates of the training, one line for "

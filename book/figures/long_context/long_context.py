@@ -78,7 +78,7 @@ def by_position(id: str = "loss-by-position") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**The more has been read, the easier the next byte: up to a point.** Loss on held-out "
+            "**Past its trained length neither attention's loss visibly rises.** Loss on held-out "
             "novels by position in the text; a point covers the positions from half of it up to "
             "it. *As one text* reads on past the length that a model was trained on."
         ),

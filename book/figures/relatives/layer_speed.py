@@ -64,8 +64,8 @@ def tick_figure(id: str = "layer-ticks") -> Explorable | Missing:
         Filter("batch", "Texts at a time", options=batches),
         id=id,
         caption=(
-            "**Softmax's tick takes longer as the text grows.** Layers alone, width "
-            f"{records[0]['config']['d_model']}. With a state of fixed size "
+            "**Softmax's tick takes longer as the text grows.** Layers with their projections, "
+            f"width {records[0]['config']['d_model']}. With a state of fixed size "
             "no operations are added."
         ),
         alt=(
@@ -101,7 +101,7 @@ def update_figure(id: str = "layer-updates") -> Explorable | Missing:
         id=id,
         caption=(
             f"**At {LONG:,} tokens a step of linear attention is {ahead_in_words()} as fast as "
-            "softmax’s.** Each layer alone, forward and backward, one sequence, "
+            "softmax’s.** Each layer with its projections, forward and backward, one sequence, "
             f"width {records[0]['config']['d_model']}. Lines end early where all products of two "
             "tokens do not fit into memory."
         ),

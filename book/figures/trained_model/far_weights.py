@@ -97,9 +97,8 @@ def figure(id: str = "far-weights") -> Explorable | Missing:
             f"not.** Gain after {HERE} tokens when only {SOME} heads look back, against the "
             "features of a state that can give their weights on far tokens. Except in *Trained*, "
             "only the returning passage's weights change. *Best*: by the squared error in each "
-            "text. "
-            "Taylor, random: with the sum of softmax. *Trained*: the student above, one seed. "
-            "Bars: 95%."
+            "text. Taylor, random: the sum over far tokens stays softmax's. *Trained*: the student "
+            "above, one seed. Bars: 95%."
         ),
         alt=(
             "Gain against features on a logarithmic scale. The best weights of low rank rise from "

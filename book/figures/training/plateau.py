@@ -141,7 +141,7 @@ def _caption() -> str:
     config = next(iter(every.values()))[0]["config"]
     seeds = seeds_in_words([*map(len, every.values())])
     return (
-        f"**A head that fades fast ends the plateau.** Nano model at {config['context']:,} "
+        f"**A head that fades fast ends the plateau.** The race's size at {config['context']:,} "
         f"bytes, held-out loss, {config['updates']} updates a curve, fixed beforehand; {seeds}. "
         "All but the first curve train at a higher rate after a longer warm-up, without a table "
         "of positions."

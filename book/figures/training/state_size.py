@@ -213,9 +213,9 @@ def _caption(by_arm: dict[Arm, list[Record]]) -> str:
         if Arm("none", recipe) in by_arm
     )
     return (
-        "**The largest state does not end lowest.** Nano models on held-out novels, states "
-        f"in float32. All make the same number of updates, fixed beforehand: {counts}. Without "
-        f"attention the model ends at {none}. {bars(seeds())}"
+        "**The largest state does not end lowest.** Models of about the race's size on held-out "
+        "novels, states in float32. All make the same number of updates, fixed beforehand: "
+        f"{counts}. Without attention the model ends at {none}. {bars(seeds())}"
     )
 
 
