@@ -86,7 +86,7 @@ def test_on_a_phone_a_figure_comes_when_asked_and_then_follows_what_is_read(open
 
 
 def test_a_figure_that_is_read_of_gives_way_to_another_on_the_screen(open_page):
-    tab = open_page("book/three-modes.html", width=1440, height=1100)
+    tab = open_page("book/three-modes.html", width=1440, height=1250)
     link = tab.locator("a.figure-view", has_text="peak memory")
     other = tab.locator("#browser-speed")
     # First so far down that its picture is not seen beside the words.
