@@ -59,10 +59,11 @@ def table() -> Table | Missing:
         rate = runs(model)[0]["config"]["learning_rate"]
         seeds = ", ".join(f"{100 * one:.0f}" for one in found)
         recalled = f"{percent(sum(found) / len(found))} ({seeds})"
-        cells.append([made_of[0], recalled, *made_of[1:], f"{rate:g}"])
+        features, outputs, also = made_of
+        cells.append([features, recalled, also, outputs, f"{rate:g}"])
     if not cells:
         return Missing(f"{EXPERIMENT} --only task={TASK}")
-    titles = ["features", "recalled", "outputs by", "also", "rate"]
+    titles = ["features", "recalled", "also", "outputs by", "rate"]
     return Table(titles, cells, align="lrllr")
 
 
