@@ -95,8 +95,8 @@ def figure(id: str = "rank-speed") -> Explorable | Missing:
         id=id,
         caption=(
             "**Two processes are faster than one, on a computer of two cores.** Speed of attention "
-            "with two heads, forward and backward, against one that runs the same program. Each has "
-            "one thread. "
+            "with two heads, forward and backward, against one that runs the same program. Each "
+            "has one thread. "
             f"Dashed: speed in proportion to the processes. Tokens in all: {totals}."
         ),
         alt="Speed over one process against the number of processes, with a dashed diagonal.",
