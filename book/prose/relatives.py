@@ -176,6 +176,9 @@ VERDICTS = {
         found.agreeing == found.count == 3 and found.mean > 0
         for found in (parts.lead(f"{gate}-silu", gate) for gate in parts.GATES)
     ),
+    "In selective copying the first's lead, {glue:text}`part_selective_lead`, may be": lambda: (
+        is_undecided(parts.lead("gated-silu", "gated", "selective copying"))
+    ),
     "on novels <maps-in-a-language-model>` it lowers the loss": lambda: (
         normaliser_costs(have("variants"))[0] > 0
     ),

@@ -24,13 +24,13 @@ MODELS = {
 }
 
 
-def runs(model: str) -> list[Record]:
+def runs(model: str, task: str = TASK) -> list[Record]:
     """A model's runs at its best rate, one per seed. Raises NotMeasuredError."""
     if model in PARTS:
-        kinds = {kind.model: found for kind, found in at_best_rates(TASK, parts=True).items()}
+        kinds = {kind.model: found for kind, found in at_best_rates(task, parts=True).items()}
     else:
-        kinds = of_usual_size(at_best_rates(TASK))
-    return need(kinds.get(model), f"{EXPERIMENT}: no {TASK} by {model}")
+        kinds = of_usual_size(at_best_rates(task))
+    return need(kinds.get(model), f"{EXPERIMENT}: no {task} by {model}")
 
 
 def share(model: str) -> Share:
@@ -39,10 +39,10 @@ def share(model: str) -> Share:
     return score(runs(model), pairs=most)
 
 
-def lead(first: str, second: str) -> Pairs:
-    """Points that one model recalls above another, by seed. Raises NotMeasuredError."""
+def lead(first: str, second: str, task: str = TASK) -> Pairs:
+    """Points that one model answers above another, by seed. Raises NotMeasuredError."""
     one, other = (
-        {run["config"]["seed"]: 100 * hardest(run) for run in runs(model)}
+        {run["config"]["seed"]: 100 * hardest(run) for run in runs(model, task)}
         for model in (first, second)
     )
     return compare([one[seed] - other[seed] for seed in sorted(one.keys() & other.keys())])
@@ -79,5 +79,6 @@ def numbers() -> dict[str, str]:
             f"part_{gate}_lead": lambda gate=gate: lead(f"{gate}-silu", gate).spread(0)
             for gate in GATES
         },
+        part_selective_lead=lambda: lead("gated-silu", "gated", "selective copying").spread(0),
         part_control_lead=lambda: lead("delta-adds", "silu-normed").spread(0),
     )
