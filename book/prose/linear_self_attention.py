@@ -51,21 +51,21 @@ VERDICTS = {
         final_loss("taylor") > final_loss("linear") and gap("nothing changed").of() == "3 of 3"
     ),
     "at twice the rate the sign is open": lambda: is_undecided(gap("twice the learning rate")),
-    "With the normaliser it ends at {glue:text}`identity_with`, above": lambda: (
+    "With the normaliser identity ends at {glue:text}`identity_with`, above": lambda: (
         normaliser_costs(have("variants"))[0] > 0
         and final_loss("identity") > final_loss("identity", "without")
     ),
     "features that may be negative {ref}`recall far more": lambda: (
         parts.share("silu-normed").low > parts.share("linear-normed").high + 0.2
     ),
-    "That helps the four maps less than the denominator does": lambda: (
+    "higher than with the denominator": lambda: (
         normaliser_costs(have("variants"), "outputs")[0] > 0
     ),
     "and lower than with neither": lambda: every(
         final_loss(name, "outputs") < final_loss(name, "without") for name in POSITIVE
     ),
     "(3 of 3 seeds;": lambda: outputs_cost().mean > 0 and outputs_cost().of() == "3 of 3",
-    "it ends near the plain sum, far below the denominator": lambda: (
+    "ends near its plain sum, far below its loss with the denominator": lambda: (
         abs(final_loss("identity", "outputs") - final_loss("identity", "without"))
         < seed_gap()
         < 0.1 * (final_loss("identity") - final_loss("identity", "outputs"))

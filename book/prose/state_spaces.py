@@ -25,11 +25,11 @@ VERDICTS = {
     "Neither had solved the task when it stopped": lambda: every(
         selected(name).high < 0.995 for name in ("s4", "s4d")
     ),
-    "S6 and the delta rule have the highest means": lambda: (
+    "and the delta rule ({glue:text}`selective_delta`) have the highest means": lambda: (
         min(selected(name).mean for name in ("s6", "delta"))
         > max(selected(name).mean for name in runs_of(SELECTIVE) if name not in ("s6", "delta"))
     ),
-    "By seed neither is clearly behind": lambda: every(
+    "whose state never fades, are not clearly behind": lambda: every(
         is_undecided(tasks.lead(SELECTIVE, first, other))
         for first in ("s6", "delta")
         for other in ("linear", "softmax")
@@ -49,7 +49,7 @@ VERDICTS = {
         and not {"s4", "s4d"} & {*induction.others()}
         and induction.TRAINED_AT == 256
     ),
-    "in validation, which asks all three, and stopped after at most": lambda: every(
+    "in validation on all three, after at most": lambda: every(
         run["tables"]["end"]["ending"] == ["solved"]
         for name in induction.others()
         for run in induction.by_layer().get(name, ())
@@ -78,14 +78,11 @@ VERDICTS = {
         [run["tables"]["end"]["ending"] for run in tasks.runs_of_model(induction.TASK, "delta")]
         == 9 * [["solved"]]
     ),
-    "S6 and linear attention with every seed": lambda: every(
+    "among them every seed of S6 and linear attention": lambda: every(
         run["config"]["join"] == [0, 160, 240]
         and [case["questions"] for case in run["config"]["cases"]] == [16, 4, 1]
         and induction.updates(run) <= run["config"]["join"][-1]
         for name in ("s6", "linear")
         for run in induction.by_layer().get(name, ())
-    ),
-    "The runs of this chapter now train each rate in full": lambda: every(
-        len(tasks.trainings(task)) == 9 for task in (COPYING, SELECTIVE, induction.TASK)
     ),
 }
