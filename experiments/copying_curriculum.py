@@ -145,7 +145,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         plan += [_run("delta", "slow-longer", seed, priority + 6, {**longer, **slow})]
     controls = {"novels": {**BASE, "returns": {}}, "unshifted": unshifted}
     plan += [_run(*one, SEEDS[0], 724, controls[one[1]]) for one in product(CONTROLLED, controls)]
-    for model, rate in product(MODELS | PARTS, RATES):
+    for model, rate in product(MODELS, RATES):
         text, base = ("often", BASE) if model in SOON else ("longer", longer)
         rest = {**base, "learning_rate": rate}
         plan.append(_run(model, f"{text}-rate{rate}", SEEDS[0], 725, rest))

@@ -8,9 +8,6 @@ the same order. As in `race`, one head of two decays by half in four bytes and t
 Controls: `window` is softmax attention to the last 128 bytes and to the first; `linear, near only`
 has two decaying heads.
 
-`signed` is linear attention with features that may be negative: silu, and an output norm in place
-of the denominator. `normed`, its control, has the norm and keeps elu + 1.
-
 The rule for stopping is fixed before the runs: 4,880 updates of four windows, and in runs named
 `all` 17,080, which leave 0.2% of the windows unread. After a warm-up the learning rate is constant,
 and over the last fifth it falls to zero. The rate is that of `scaling`: after 512 updates half and
@@ -49,11 +46,6 @@ MODELS: dict[str, dict[str, Any]] = {
         "attention_options": {**FAR, "window": 128, "first": 1},
     },
     "linear, near only": {"attention": "linear", "attention_options": {"log_decay": [NEAR] * 2}},
-}
-NORMED = {**FAR, "normalize": False, "output_norm": True}
-SIGNED: dict[str, dict[str, Any]] = {
-    "signed": {"attention": "linear", "attention_options": {**NORMED, "feature_map": "silu"}},
-    "normed": {"attention": "linear", "attention_options": NORMED},
 }
 SECOND = "linear", "linear, near only", "softmax"  # models of a second seed
 UPDATES, COOLDOWN = 4_880, 976
@@ -143,13 +135,12 @@ def runs(kind: str, smoke: bool) -> list[Run]:
             for model in reversed(PAIR)
             for rate in RATES
         ),
-        *(_run(model, 0, 728 + place, ALL, "-all") for place, model in enumerate(SIGNED)),
     ]
 
 
 def _run(model: str, seed: int, priority: int, rest: dict[str, Any], text: str = "") -> Run:
     name = f"{model.replace(',', '').replace(' ', '-')}{text}-seed{seed}"
-    config = {**BASE, "model": model, **(MODELS | SIGNED)[model], "seed": seed, **rest}
+    config = {**BASE, "model": model, **MODELS[model], "seed": seed, **rest}
     return Run("long_race", name, config, priority)
 
 

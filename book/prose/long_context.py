@@ -113,6 +113,10 @@ VERDICTS = {
         < copying.learnt("exp", 0.3)
         < copying.learnt("linear", 0.3)
     ),
+    "To copy they bring nothing clear": lambda: every(  # with each seed another gains the least
+        len({min(copying.PARTS, key=lambda part: gains[part][seed]) for seed in (1, 2)}) == 2
+        for gains in [{p: copying.by_seed(f"{p}-normed-longer") for p in copying.PARTS}]
+    ),
     "Linear attention still gains {glue:text}`copying_linear_late` after": lambda: (
         copying.gain("linear", 64, copying.learnt("linear", 0.3) - 300).mean < 0.15
     ),

@@ -179,7 +179,7 @@ VERDICTS = {
     "In selective copying the first's lead, {glue:text}`part_selective_lead`, may be": lambda: (
         is_undecided(parts.lead("gated-silu", "gated", "selective copying"))
     ),
-    "on novels <maps-in-a-language-model>` it lowers the loss": lambda: (
+    "on novels <maps-in-a-language-model>` it lowers the loss, and": lambda: (
         normaliser_costs(have("variants"))[0] > 0
     ),
     "Features that are never negative cost recall": lambda: every(

@@ -52,6 +52,7 @@ SHOWN = ("softmax", "taylor-2", "exp", "linear", "gated-delta", "delta")  # at f
 NEAREST, BACK = 64, (64, 256, 1024, 4096)
 GLUED = ("unshifted", "taylor-4", "taylor-2", "exp", "linear", "window-state")
 LEARNT = 300  # updates after which softmax copies
+PARTS = ("silu", "elu", "sum")  # features, with an output norm in place of the denominator
 EARLY = 900  # updates after which both delta rules begin
 
 
@@ -280,6 +281,7 @@ def _longer() -> dict[str, Callable[[], str]]:
     return {
         **{f"{named[m]}_longer": lambda m=m: each_seed(m, longest()) for m in near},
         **{f"{named[m]}_{d}": lambda m=m, d=d: each_seed(m, longest(), d) for m, d in far.items()},
+        **{f"copying_{p}_normed": lambda p=p: each_seed(f"{p}-normed-longer") for p in PARTS},
         **{f"{named[m]}_early": lambda m=m: each_seed(m, EARLY) for m in ("delta", "delta-adds")},
         **{
             f"{named[m]}_novels": lambda m=m: f"{on_novels(m, longest()):.2f}"
