@@ -11,7 +11,8 @@ after a million tokens, and also one that makes use of them.
 
 SmolLM2-135M-Instruct reads novels too, past the 8,192 tokens of its training: with softmax in all
 heads, in the first of a ranking alone, or in none. The other heads see a window and the first
-tokens, so the last of these models has a state that never grows.
+tokens, so the last of these models has a state that never grows. In the run named `adjacent` the
+first tokens count as next to the window, so that no distance is longer than in training.
 """
 
 from __future__ import annotations
@@ -76,6 +77,9 @@ def runs(kind: str, smoke: bool) -> list[Run]:
             few = min(heads, 3) if smoke and heads else heads  # of the eight of a tiny model
             config = {**LLAMA, "softmax_heads": few, "reach": reach, **tried}
             plan.append(Run("whole_novels", f"smollm2-{name}", config, 720))
+            if name == "confined":
+                near = {**config, "attention": {**LLAMA["attention"], "adjacent": True}}
+                plan.append(Run("whole_novels", f"smollm2-{name}-adjacent", near, 719))
     return plan
 
 

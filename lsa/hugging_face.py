@@ -98,7 +98,10 @@ def attend(model: Any, attention: Attention | None = None) -> None:
         n_kv_head=theirs.num_key_value_heads,
         head_width=theirs.head_dim,
     )
-    each = [mixes_of(heads, config) for heads in chosen(attention, config)]
+    heads_of_layers = chosen(attention, config)
+    if any(head.get("adjacent") for heads in heads_of_layers for head in heads):
+        raise ValueError("attention: expected no `adjacent` here: transformers rotates the queries")
+    each = [mixes_of(heads, config) for heads in heads_of_layers]
     for layer, (parts, mixes) in zip(model.model.layers, each, strict=True):
         module = layer.self_attn
         module.parts = parts

@@ -114,19 +114,23 @@ def chosen(attention: Attention, config: LlamaConfig) -> list[list[dict[str, Any
     ]
 
 
-def rotated(x: Tensor, start: int, base: float) -> Tensor:
-    """x [B, T, H, K] at positions start, start + 1, ..., with rotary positions applied.
+def rotated(x: Tensor, position: Tensor, base: float) -> Tensor:
+    """x [B, T, H, K] at positions [T], with rotary positions applied.
 
     Su et al. (2024). Features i and i + K / 2 rotate together by position * base ** (-2 i / K), as
     in Hugging Face's Llama.
     """
-    T, K = x.shape[1], x.shape[3]
+    K = x.shape[3]
     exponents = torch.arange(0, K, 2, device=x.device, dtype=torch.float32) / K
-    position = torch.arange(start, start + T, device=x.device, dtype=torch.float32)
     angles = torch.outer(position, 1.0 / base**exponents).unsqueeze(1)  # [T, 1, K / 2]
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     a, b = x.chunk(2, -1)
     return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+
+
+def positions(start: int, x: Tensor) -> Tensor:
+    """Positions of x [B, T, ...] from `start` on: [T], float32."""
+    return torch.arange(start, start + x.shape[1], device=x.device, dtype=torch.float32)
 
 
 Parts = Sequence[tuple[list[int], list[int]]]
@@ -191,10 +195,22 @@ class LlamaAttention(nn.Module):
         """q [B, T, H, K], k and v [B, T, G, K] of x [B, T, D] at positions start, start + 1, ..."""
         K, base = self.config.head_width, self.config.rope_base
         q, k, v = (p(x).unflatten(-1, (-1, K)) for p in (self.q_proj, self.k_proj, self.v_proj))
-        return rotated(q, start, base), rotated(k, start, base), v
+        position = positions(start, x)
+        return rotated(q, position, base), rotated(k, position, base), v
+
+    def facing(self, i: int, q: Tensor, start: int) -> Tensor:
+        """q of a mix as it takes them: with `adjacent`, also as the first tokens see them."""
+        mix: Any = self.mixes[i]
+        if not getattr(mix, "adjacent", False):
+            return q
+        back = (mix.first + mix.window - 1 - positions(start, q)).clamp(max=0)
+        return torch.cat((q, rotated(q, back, self.config.rope_base)), -1)
 
     def forward(self, x: Tensor) -> Tensor:
-        o = mixed(self.parts, *self.qkv(x, 0), each=lambda i, q, k, v: self.mixes[i](q, k, v))
+        def each(i: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            return self.mixes[i](self.facing(i, q, 0), k, v)
+
+        o = mixed(self.parts, *self.qkv(x, 0), each=each)
         return self.o_proj(o.flatten(-2))
 
     def machine(self) -> StateMachine:
@@ -204,6 +220,7 @@ class LlamaAttention(nn.Module):
             position, *states = state
 
             def each(i: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+                q = self.facing(i, q, position)
                 states[i], o = getattr(self.mixes[i], how)(states[i], q, k, v)
                 return o
 

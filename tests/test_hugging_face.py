@@ -142,3 +142,9 @@ def test_what_does_not_fit_is_said_in_a_line(tmp_path):
         ours(tokens, past_key_values=StaticCache(ours.config, max_cache_len=32))
     with pytest.raises(ValueError, match="^attention_dropout: expected 0, got 0.1"):
         attending(WAYS["window"], attention_dropout=0.1).train()(tokens)
+
+
+def test_first_tokens_next_to_the_window_are_refused():
+    near = {"kind": "window", **NEAR, "adjacent": True}
+    with pytest.raises(ValueError, match="^attention: expected no `adjacent` here"):
+        attending({"all": near})

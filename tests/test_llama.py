@@ -21,6 +21,10 @@ NEAR = {"window": 3, "first": 2}
 ATTENTIONS = {
     "softmax": {},
     "window": {"all": {"kind": "window", **NEAR}},
+    "adjacent": {
+        "all": {"kind": "window", **NEAR, "adjacent": True},
+        "0.1": {"kind": "window", "window": 4, "first": 1, "adjacent": True},
+    },
     "linear": {"all": {"kind": "linear"}},
     "window-state": {"all": {"kind": "window-state", "feature_map": "taylor", **NEAR}},
     "window-delta": {
@@ -134,9 +138,30 @@ def test_grouped_keys_are_those_of_as_many_heads():
 
 def test_rotary_positions_tell_distances_alone():
     q, k = torch.randn(2, 1, 1, 1, 8, dtype=torch.float64).unbind(0)
-    scores = [(rotated(q, s + 5, 1e4) * rotated(k, s, 1e4)).sum() for s in (0, 100)]
+    at = [torch.tensor([float(s)]) for s in (5, 0, 105, 100)]
+    scores = [
+        (rotated(q, later, 1e4) * rotated(k, place, 1e4)).sum() for later, place in (at[:2], at[2:])
+    ]
     torch.testing.assert_close(*scores, rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(rotated(q, 0, 1e4), q)
+    torch.testing.assert_close(rotated(q, at[1], 1e4), q)
+
+
+@examples(10)
+@given(T=st.integers(1, 20), window=st.integers(1, 4), first=st.integers(0, 3))
+def test_first_tokens_next_to_the_window_have_the_positions_of_the_ring(T, window, first):
+    """As if each query read the ring alone, from position 0 on."""
+    kind = {"kind": "window", "window": window, "first": first, "adjacent": True}
+    model = Llama(LlamaConfig(**TINY), attention={"all": kind}).double()
+    layer, x = model.blocks[0].self_attn, torch.randn(1, T, TINY["d_model"], dtype=torch.float64)
+    expected = []
+    for t in range(T):
+        seen = [j for j in range(t + 1) if j < first or j > t - window]
+        ring = x[:, seen]
+        q, k, v = (heads.transpose(1, 2) for heads in layer.qkv(ring, 0))
+        k, v = (heads.repeat_interleave(2, 1) for heads in (k, v))
+        o = torch.nn.functional.scaled_dot_product_attention(q[:, :, -1:], k, v)
+        expected.append(layer.o_proj(o.transpose(1, 2).flatten(-2)))
+    torch.testing.assert_close(layer(x), torch.cat(expected, 1), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +174,7 @@ def test_rotary_positions_tell_distances_alone():
         ({"0": "window"}, "attention: expected a kind and options at 0, got 'window'"),
         (
             {"0": {"kind": "window", "width": 3}},
-            "attention: expected an option of window \\(window, first\\) at '0', got 'width'",
+            "attention: expected an option of window \\(window, first, adjacent\\) at '0', got 'width'",
         ),
         (
             {"0": {"kind": "softmax", "window": 3}},

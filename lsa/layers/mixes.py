@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..checks import whole
+from ..checks import boolean, whole
 from .fixed import Fixed
 from .softmax import KVCache, softmax_attention
 from .window import RingCache, window_attention
@@ -116,6 +117,10 @@ class WindowMix(GroupedHeads):
     """Softmax attention to the last and the first tokens. Its state is a ring of fixed size.
 
     window, first: as for `window_attention`.
+    adjacent: the first tokens count as next to the window, at positions in the ring, as in
+        StreamingLLM, Xiao et al. (2024). So no distance exceeds first + window - 1, however long
+        the text. Queries are then [B, T, H, 2 K]: rotated for their own position, and for the
+        ring's last. Only with rotary positions, in `lsa.llama`.
     """
 
     LEAST = 1  # tokens of a window
@@ -127,14 +132,30 @@ class WindowMix(GroupedHeads):
         *,
         window: int = 64,
         first: int = 1,
+        adjacent: bool = False,
         groups: Sequence[int] | None = None,
     ) -> None:
         super().__init__(n_heads, groups)
         whole("window", window, self.LEAST)
         whole("first", first, 0)
+        boolean("adjacent", adjacent)
         self.head_width, self.window, self.first = head_width, window, first
+        self.adjacent = adjacent
+
+    def _faced(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        """q and k such that first tokens meet the second half of q, and others the first.
+
+        k [B, L, G, K] begins with the first tokens.
+        """
+        if not self.adjacent:
+            return q, k
+        first, rest = k[:, : self.first], k[:, self.first :]
+        K = self.head_width
+        # Softmax divides by the root of twice as many features.
+        return q * 2**0.5, torch.cat((F.pad(first, (K, 0)), F.pad(rest, (0, K))), 1)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        q, k = self._faced(q, k)
         k, v = self.spread(k), self.spread(v)
         return window_attention(q, k, v, window=self.window, first=self.first)
 
@@ -149,4 +170,4 @@ class WindowMix(GroupedHeads):
     def tick(self, state: RingCache, q: Tensor, k: Tensor, v: Tensor) -> tuple[RingCache, Tensor]:
         state = state.pushed(k, v)
         k, v = state.held
-        return state, self.look(q.to(k.dtype), k, v)
+        return state, self.look(*self._faced(q.to(k.dtype), k), v)
