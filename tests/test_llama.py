@@ -174,7 +174,7 @@ def test_first_tokens_next_to_the_window_have_the_positions_of_the_ring(T, windo
         ({"0": "window"}, "attention: expected a kind and options at 0, got 'window'"),
         (
             {"0": {"kind": "window", "width": 3}},
-            "attention: expected an option of window \\(window, first, adjacent\\) at '0', got 'width'",
+            "attention: expected an option of window \\(window, first, adjacent\\) at '0'",
         ),
         (
             {"0": {"kind": "softmax", "window": 3}},
