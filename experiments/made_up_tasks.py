@@ -66,7 +66,8 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 CONTROLS = ("delta-adds", "none")
 # Linear attention on its way to the delta rule that adds: the output norm in place of the
 # denominator, keys of any sign, silu, and then unit length or the write gate. Then other features:
-# elu is elu + 1 without the one, and raised silu is silu above zero.
+# elu is elu + 1 without the one, and raised silu is silu above zero. Of normal inputs lowered silu
+# lies as far below zero, in the mean, as raised silu above it, with some features of either sign.
 NORMED, ADDS = {"normalize": False, "output_norm": True}, {"erase": False}
 OF_PARTS: dict[str, tuple[str, dict[str, Any]]] = {
     "linear-normed": ("linear", NORMED),
@@ -77,7 +78,7 @@ OF_PARTS: dict[str, tuple[str, dict[str, Any]]] = {
     **{f"{f}-normed": ("linear", {**NORMED, "feature_map": f}) for f in ("relu", "exp")},
     **{
         f"{f}-normed": ("delta", {**ADDS, "unit": False, "write_gate": False})
-        for f in ("elu", "raised-silu", "tanh")
+        for f in ("elu", "raised-silu", "lowered-silu", "absolute-silu", "tanh")
     },
     # Gates read plain queries and keys; do they recall more with silu, as Mamba-2 has it?
     "gated-silu": ("gated", {"decay": "head", "feature_map": "silu"}),
@@ -86,8 +87,12 @@ OF_PARTS: dict[str, tuple[str, dict[str, Any]]] = {
 FEATURES: dict[str, Callable[[Tensor], Tensor]] = {
     "elu-normed": F.elu,
     "raised-silu-normed": lambda x: F.silu(x) + 0.2785,  # its least value is -0.27846
+    "lowered-silu-normed": lambda x: F.silu(x) - 0.6917,  # its mean is 0.2066
+    "absolute-silu-normed": lambda x: F.silu(x).abs(),
     "tanh-normed": torch.tanh,
 }
+# Models that did best at an end of the range, at a rate beyond it.
+BEYOND = {"linear-normed": 3e-4, "relu-normed": 3e-4, "exp-normed": 3e-4, "identity-normed": 3e-2}
 # All other layers: a new layer needs no line here.
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     name: (name, {"d_state": 32} if name in ("s4", "s4d") else {})
@@ -98,7 +103,7 @@ OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
 SIZES = (
     ("linear", 4, {}), ("linear", 8, {}), ("delta", 4, {}), ("delta", 8, {}),
     ("gated", 4, {}), ("gated", 8, {}), ("s6", 1, {"d_state": 8}), ("s6", 1, {"d_state": 4}),
-    ("delta-adds", 4, {}), ("delta-adds", 8, {}),
+    ("delta-adds", 4, {}), ("delta-adds", 8, {}), ("silu-normed", 4, {}), ("linear-normed", 4, {}),
 )  # fmt: skip
 # All keep 32 features of a key, but Taylor 561 up to degree 2 and 58,905 up to degree 4.
 OF_WINDOWS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -236,6 +241,9 @@ def runs(kind: str, smoke: bool) -> list[Run]:
             plan += [
                 _run(task, name, rate, seed, priority=priority) for task in tasks for name in models
             ]
+    beyond = FIRST + len(groups)
+    for name, rate in BEYOND.items():
+        plan += [_run("recall", name, rate, seed, priority=beyond) for seed in SEEDS]
     for seed, rate in _turns():
         for name, heads, options in SIZES:
             plan.append(
