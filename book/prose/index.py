@@ -31,7 +31,7 @@ VERDICTS = {
         and training.VERDICTS["Softmax in a window of 128 bytes does not copy either"]()
     ),
     "asked for one of 64 values, softmax is right in": lambda: min(recalled("softmax")) > 0.95,
-    "With silu features <features-that-recall>`, which may be negative": lambda: (
+    "With silu features and an output norm <features-that-recall>`": lambda: (
         parts.share("silu-normed").low > max(recalled("linear")) + 0.2
     ),
     "linear attention in {glue:text}`recall_linear`, with a table": lambda: (

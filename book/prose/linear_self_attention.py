@@ -55,7 +55,7 @@ VERDICTS = {
         normaliser_costs(have("variants"))[0] > 0
         and final_loss("identity") > final_loss("identity", "without")
     ),
-    "features that may be negative {ref}`recall far more": lambda: (
+    "with an output norm silu {ref}`recalls far more": lambda: (
         parts.share("silu-normed").low > parts.share("linear-normed").high + 0.2
     ),
     "higher than with the denominator": lambda: (

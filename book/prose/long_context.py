@@ -11,6 +11,7 @@ from ..figures.long_context.copying import is_seen_with_both_seeds, kept_back
 from ..figures.long_context.copying_rates import HALF, TWICE, at_rate, gains_at_rates
 from ..figures.long_context.long_context import CONTEXTS, MAIN, MODELS, gain_at, gains, runs_of
 from ..figures.long_context.long_context_tables import bytes_read, rise
+from ..figures.relatives import parts
 from ..figures.training import long_race
 from . import every, is_above, is_below, is_undecided
 
@@ -94,8 +95,9 @@ VERDICTS = {
         for name in ("taylor-2", "taylor-4")
     ),
     "the copy takes about half off its loss": lambda: 0.4 < share_off("linear") < 0.6,
-    "The delta rule begins sooner, and copies from further back": lambda: (
-        copying.learnt("delta", 0.3) < copying.learnt("linear", 0.3)
+    "with erasing or without; with it, it copies from further back": lambda: (
+        max(copying.learnt(name, 0.3) for name in ("delta", "delta-adds"))
+        < copying.learnt("linear", 0.3)
         and copying.gain("delta", 1024, 1800).mean > 2 * copying.gain("linear", 1024, 1800).mean
     ),
     "of all that read on, it has the lowest loss on unchanged novels": lambda: (
@@ -285,8 +287,8 @@ VERDICTS = {
     "linear attention answers nearly as many questions after 16,384 tokens of noise": lambda: (
         0.95 < in_noise("linear", 16, 16384) < 1
     ),
-    "recalls nearly as much after 16,384 tokens as after 16. The delta rule recalls more": lambda: (
-        every(seeds("delta", at).low > seeds("linear", at).high for at in (16, 1024))
+    "after 16,384 tokens as after 16. DeltaNet, with silu, recalls more": lambda: every(
+        seeds("delta", at).low > seeds("linear", at).high for at in (16, 1024)
     ),
     "and no more than chance at 4,096": lambda: (
         abs(1 - in_noise("fades", 16, 256)) < 0.02 and seeds("fades", 4096).high < 0.05
@@ -325,6 +327,10 @@ VERDICTS = {
     "softmax and Taylor 4 learned this task with all three seeds, and no other layer": lambda: (
         {model: n for model in recall.by_model() if (n := recall.learners(model))}
         == {"softmax": 3, "taylor-4": 3}
+    ),
+    "plain q and k without a decay answer more of 16 pairs too, and no more of 64": lambda: (
+        parts.recalled("identity-normed", 16) > parts.recalled("linear", 16) + 0.05
+        and parts.recalled("identity-normed", 64) < parts.recalled("linear", 64) + 0.03
     ),
     "decay answers more of 4 and of 16 pairs than linear attention, and fewer of 64": lambda: every(
         (gated > linear) == (pairs < 64)

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from ..lib.format import in_words, percent
+from ..lib.format import SMALL, in_words, percent
 from ..lib.pairs import Pairs, compare
 from ..lib.records import NotMeasuredError, Record, need
 from ..lib.tables import Missing, Table
-from ..lib.tasks import EXPERIMENT, PARTS, Share, at_best_rates, hardest, of_usual_size, score
+from ..lib.tasks import (
+    EXPERIMENT,
+    PARTS,
+    Share,
+    at_all_rates,
+    at_best_rates,
+    hardest,
+    of_usual_size,
+    score,
+    with_range,
+)
 
 TASK = "recall"
 GATES = ("gated", "gla")
@@ -27,7 +37,8 @@ MODELS = {
 def runs(model: str, task: str = TASK) -> list[Record]:
     """A model's runs at its best rate, one per seed. Raises NotMeasuredError."""
     if model in PARTS:
-        kinds = {kind.model: found for kind, found in at_best_rates(task, parts=True).items()}
+        kinds = at_best_rates(task, parts=True)
+        kinds = {kind.model: found for kind, found in kinds.items() if kind.heads == 1}
     else:
         kinds = of_usual_size(at_best_rates(task))
     return need(kinds.get(model), f"{EXPERIMENT}: no {task} by {model}")
@@ -39,6 +50,11 @@ def share(model: str) -> Share:
     return score(runs(model), pairs=most)
 
 
+def recalled(model: str, pairs: int) -> float:
+    """Mean share of so many pairs that it recalls. Raises NotMeasuredError."""
+    return score(runs(model), pairs=pairs).mean
+
+
 def lead(first: str, second: str, task: str = TASK) -> Pairs:
     """Points that one model answers above another, by seed. Raises NotMeasuredError."""
     one, other = (
@@ -46,6 +62,27 @@ def lead(first: str, second: str, task: str = TASK) -> Pairs:
         for model in (first, second)
     )
     return compare([one[seed] - other[seed] for seed in sorted(one.keys() & other.keys())])
+
+
+def at_each(first: str, second: str) -> list[float]:
+    """Points that one part recalls above another, at equal rates and seeds. NotMeasuredError."""
+    one, other = (
+        {
+            (run["config"]["learning_rate"], run["config"]["seed"]): 100 * hardest(run)
+            for kind, found in at_all_rates(TASK, parts=True).items()
+            if kind.model == model and kind.heads == 1
+            for run in found
+        }
+        for model in (first, second)
+    )
+    shared = sorted(one.keys() & other.keys())
+    return need([one[at] - other[at] for at in shared], f"{EXPERIMENT}: no {first} and {second}")
+
+
+def agreeing(first: str, second: str) -> str:
+    """In how many of these pairs the first recalls more: "seven of eight"."""
+    found = at_each(first, second)
+    return f"{SMALL[sum(more > 0 for more in found)]} of {SMALL[len(found)]}"
 
 
 def table() -> Table | Missing:
@@ -73,12 +110,13 @@ def numbers() -> dict[str, str]:
         **{
             f"part_{model.replace('-', '_')}": lambda model=model: percent(share(model).mean)
             for model in MODELS
+            if model != "tanh-normed"
         },
-        part_silu_lead=lambda: lead("silu-normed", "identity-normed").spread(0),
+        part_elu_pairs=lambda: agreeing("elu-normed", "linear-normed"),
+        part_tanh_normed=lambda: with_range(share("tanh-normed")),
         **{
             f"part_{gate}_lead": lambda gate=gate: lead(f"{gate}-silu", gate).spread(0)
             for gate in GATES
         },
         part_selective_lead=lambda: lead("gated-silu", "gated", "selective copying").spread(0),
-        part_control_lead=lambda: lead("delta-adds", "silu-normed").spread(0),
     )

@@ -155,6 +155,8 @@ def numbers() -> dict[str, str]:
         recall_updates=lambda: f"{_config()['updates']:,}",
         rough_half=lambda: rough,
         rough_drawn=lambda: percent(random_codes.right_when_drawn(K, V, rough, tokens)),
+        narrow_adds_lead=lambda: lead(TASK, "delta-adds", "linear", heads=NARROW).spread(0),
+        narrowest_adds_lead=lambda: lead(TASK, "delta-adds", "linear", heads=NARROWEST).spread(0),
         narrow_behind=lambda: lead(TASK, "linear", "delta", heads=NARROW).spread(0),
         narrowest_behind=lambda: lead(TASK, "linear", "delta", heads=NARROWEST).spread(0),
         **told,
