@@ -163,7 +163,12 @@ VERDICTS = {
         not is_above(parts.lead(part, "silu-normed")) for part in ("unit", "write-gate")
     ),
     "less than silu at each rate with each seed, all else equal": lambda: (
+        min(parts.at_each("silu-normed", "absolute-silu-normed")) > 0
+    ),
+    "An offset that all features share costs recall too, and more if it takes the sign": lambda: (
         min(parts.at_each("silu-normed", "raised-silu-normed")) > 0
+        and sum(one > 0 for one in parts.at_each("silu-normed", "lowered-silu-normed")) >= 8
+        and sum(one > 0 for one in parts.at_each("lowered-silu-normed", "raised-silu-normed")) >= 8
     ),
     "unit keys alone fail with one seed at two of three rates": lambda: (
         sum(more > 30 for more in parts.at_each("silu-normed", "unit")) == 2
