@@ -92,7 +92,7 @@ ATTENTION = [
     ("scale", partial(attend, q=q.bfloat16(), k=q.bfloat16(), v=q.bfloat16(), scale=-1e39)),
     *each(attend, "eps", HUGE, 1e300, False, None, -1e-6, NAN, ones(2)),
     *each(attend, "feature_map", 3, torch.relu, 0, [], ""),
-    ("feature_map: expected one of elu_plus_one", partial(attend, feature_map="elu")),
+    ("feature_map: expected one of elu_plus_one", partial(attend, feature_map="gelu")),
     *each(attend, "initial_state", (S,), S, "zeros"),
     *[
         (f"initial_state.{name}", partial(attend, initial_state=LinearState(*state)))

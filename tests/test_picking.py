@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsa import linear_attention
-from lsa.attention.feature_maps import FEATURE_MAPS
+from lsa.attention.feature_maps import FEATURE_MAPS, SIGNED
 from lsa.layers.taylor import taylor_features
 from tests.examples import examples
 
-NEVER_NEGATIVE = [phi for name, phi in FEATURE_MAPS.items() if name != "identity"]
+NEVER_NEGATIVE = [phi for name, phi in FEATURE_MAPS.items() if name not in SIGNED]
 NEVER_NEGATIVE += [partial(taylor_features, degree=n) for n in (0, 2, 4)]
 SEEDS = st.integers(0, 2**31 - 1)
 

@@ -3,7 +3,7 @@
 from functools import partial
 
 from lsa.attention.api import MODES
-from lsa.attention.feature_maps import FEATURE_MAPS
+from lsa.attention.feature_maps import FEATURE_MAPS, SIGNED
 from lsa.layers import LAYERS, DeepRNN, KGram, LinearAttention, SoftmaxAttention, TaylorAttention
 from lsa.layers import make_layer as make
 from lsa.layers.aft import AFTFull, AFTLocal
@@ -41,9 +41,12 @@ CASES = {
     **{
         f"linear-{name}": partial(LinearAttention, D, 2, feature_map=name)
         for name in FEATURE_MAPS
-        if name != "identity"
+        if name not in SIGNED
     },
     "linear-identity": partial(LinearAttention, D, 2, feature_map="identity", normalize=False),
+    "linear-silu": partial(
+        LinearAttention, D, 2, feature_map="silu", normalize=False, output_norm=True
+    ),
     **{f"taylor-{n}": partial(TaylorAttention, D, 3, degree=n) for n in (0, 4)},
     "taylor-decay": partial(TaylorAttention, D, 3, scale=1.0, log_decay=DECAY),
     "deep-rnn": partial(DeepRNN, D, 3),
