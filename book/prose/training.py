@@ -24,7 +24,13 @@ from ..figures.training import (
     scaling_rates,
     state_size,
 )
-from ..figures.training.long_race_numbers import lead_meanwhile, softmax_leads, window_apart
+from ..figures.training.long_race_numbers import (
+    at_twice,
+    lead_meanwhile,
+    softmax_leads,
+    twice_behind,
+    window_apart,
+)  # fmt: skip
 from ..figures.training.plateau import ATTENTION, HALF_LIVES, end, leave, leaves, stays
 from ..figures.training.race_tables import NEAR
 from ..figures.training.scaling_rates import rise
@@ -114,20 +120,11 @@ VERDICTS = {
         for remedy in ("as it was", "no positions")
         for name in ATTENTION
     ),
-    "None of these ends the plateau within {glue:text}`plateau_updates` updates": (
-        lambda: every(
-            map(
-                stays,
-                (
-                    "as it was",
-                    "sinusoids",
-                    "four times the bytes",
-                    "larger weights",
-                    "higher rate",
-                    "no positions",
-                ),
-            )
+    "None of these ends the plateau within {glue:text}`plateau_updates` updates": lambda: (
+        every(
+            map(stays, ("as it was", "sinusoids", "larger weights", "higher rate", "no positions"))
         )
+        and stays("four times the bytes")
     ),
     "A head that fades by half in four bytes does:": lambda: leave("fades in 4"),
     "Softmax with rotary positions starts as evenly (exercise 2) and leaves": lambda: (
@@ -190,7 +187,7 @@ VERDICTS = {
     "softmax and exp end lower, power 2 and Taylor 2 end higher": lambda: (
         is_above(lower("all terms: softmax"))
         and is_above(state_size.behind(Arm("elu + 1"), Arm("exp")))
-        and is_above(gap("no floor: power 2"))
+        and is_above(gap("no least weight: power 2"))
         and is_above(gap("nothing changed"))
     ),
     "Exp has two seeds, all others three": lambda: every(
@@ -261,6 +258,10 @@ VERDICTS = {
     "softmax is ahead beyond 255 bytes of the window; after 20 MB nowhere": lambda: (
         every(softmax_leads(seed) == [False, False, True, True] for seed in long_race.SEEDS)
         and not any(softmax_leads(whole=False))
+    ),
+    "At twice the rate linear attention does not copy either, and ends": lambda: (
+        long_race.gains(at_twice(), 64)[long_race.ALL][0] < long_race.LITTLE
+        and is_above(twice_behind("linear"))
     ),
     "nats, about softmax's lead. No other takes a tenth of the whole gain": lambda: every(
         far_heads.gain(one, 256).mean

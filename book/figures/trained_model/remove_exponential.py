@@ -293,8 +293,6 @@ def _ranked() -> dict[str, str]:
     return in_words(
         layer_gain=lambda: layer_gain(18),
         layers_least=lambda: f"{least_layer_gain(but=18):.2f}",
-        all_slopes=lambda: f"{-sum(head.slope.mean for head in ranking()):.2f}",
-        near_missing=lambda: f"{missing(everywhere()).mean:.2f}",
         top_missing=lambda: missing(confined(1)),
         rank_texts=lambda: counted(ranking()[0].slope.texts),
         shared_heads=lambda: counted(shared_heads()),

@@ -26,14 +26,14 @@ MODELS = {
 TEXTS = {"all": (0, True), "again": (1, True), "some": (0, False)}  # seed, whether it reads all
 DISTANCES = (64, 128, 256, 512, 896)
 EARLY, MIDDLE = 305, 2440  # updates after which the lead of the chapter's sentences is taken
-RATE = 2e-3  # runs at other rates are no part of these comparisons
-SOME = 4880  # updates of runs that do not read all text
+RATE, TWICE = 2e-3, 4e-3  # runs at other rates are no part of these comparisons
+SOME, ALL = 4880, 17080  # updates of runs that do not read all text, and of those that do
 LITTLE, MUCH = 0.1, 0.25  # gain after 64 bytes of a model that does not copy, and of one that does
 EVERYWHERE = (1, 1024)  # positions in a window
 PARTS = ((1, 127), (128, 255), (256, 511), (512, 1024))  # of a window, from its first byte
 
 
-def runs(seed: int = 0, *, whole: bool = False) -> dict[str, Record]:
+def runs(seed: int = 0, *, whole: bool = False, rate: float = RATE) -> dict[str, Record]:
     """The complete run of a seed of each model that has one, of the plan's scale.
 
     whole: those that read all training novels.
@@ -43,7 +43,7 @@ def runs(seed: int = 0, *, whole: bool = False) -> dict[str, Record]:
         for run in learned(EXPERIMENT)
         if run["complete"] and "again" in run["tables"]
         if run["config"]["seed"] == seed and run["config"]["scale"] == "nano"
-        if run["config"]["learning_rate"] == RATE
+        if run["config"]["learning_rate"] == rate
         if (run["config"]["updates"] > SOME) == whole
     }
     return {model: by_model[model] for model in MODELS if model in by_model}

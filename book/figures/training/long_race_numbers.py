@@ -7,7 +7,7 @@ from math import inf
 
 from ..lib.format import in_words, percent, times_between
 from ..lib.pairs import Pairs, compare
-from ..lib.records import interpolated
+from ..lib.records import Record, interpolated, need
 from ..lib.tables import Missing, Table
 from .far_heads import signed
 from .long_race import (
@@ -20,6 +20,7 @@ from .long_race import (
     PAIR,
     PARTS,
     SEEDS,
+    TWICE,
     by_novel,
     constant_marks,
     each_seed,
@@ -117,6 +118,18 @@ def at_onset(seed: int, end: int) -> str:
     return "{:.3f} ± {:.3f}".format(*gains(of("softmax", seed, whole=True), 64)[onset(seed)[end]])
 
 
+def at_twice() -> Record:
+    """Linear attention's run on all text at twice the rate. Raises NotMeasuredError."""
+    found = runs(whole=True, rate=TWICE)
+    return need([*found.values()], f"{EXPERIMENT}: no other rate")[0]
+
+
+def twice_behind(other: str) -> Pairs:
+    """Its loss less that of a model at the usual rate, novel by novel, of the same seed."""
+    own, than = (by_novel(run) for run in (at_twice(), of(other, whole=True)))
+    return compare([a - b for a, b in zip(own[max(own)], than[max(than)], strict=True)])
+
+
 def numbers() -> dict[str, str]:
     """Numbers for the chapter on training: more text."""
     return in_words(
@@ -144,6 +157,7 @@ def numbers() -> dict[str, str]:
             )
             for seed in SEEDS
         },
+        long_twice_behind=lambda: twice_behind("linear").spread(),
         long_much=lambda: f"{MUCH:.2f}",
         long_meanwhile_early=lambda: of_all(
             lambda seed: lead_meanwhile(MIDDLE, seed).spread(), *PAIR

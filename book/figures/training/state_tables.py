@@ -17,7 +17,7 @@ SUSPECTS = {
     "twice the learning rate": ("Taylor 2", "twice the rate", "twice the rate"),
     "four times the learning rate": ("Taylor 2", "four times the rate", "four times the rate"),
     "scores eight times as large": ("Taylor 2", "larger scores", ""),
-    "no floor: power 2": ("power 2", "", ""),
+    "no least weight: power 2": ("power 2", "", ""),
     "more terms: Taylor 4": ("Taylor 4", "", ""),
     "all terms: softmax": ("softmax", "", ""),
     "one head fades, of both": ("Taylor 2", "a head fades", "a head fades"),
