@@ -12,7 +12,7 @@ READERS = {
     "softmax": ("all 270", ""),
     "24-heads": ("24", "in the text"),
     "confined": ("none", "in the text"),
-    "confined-adjacent": ("none", "beside the window"),
+    "confined-adjacent": ("none", "next to the window"),
 }
 
 
