@@ -9,10 +9,10 @@ from .measured import Mean, mean_of
 
 EXPERIMENT = "whole_novels"
 READERS = {
-    "softmax": ("all 270", ""),
-    "24-heads": ("24", "in the text"),
-    "confined": ("none", "in the text"),
-    "confined-adjacent": ("none", "next to the window"),
+    "softmax": "all 270",
+    "24-heads": "24",
+    "confined": "none",
+    "confined-adjacent": "none, adjacent",
 }
 
 
@@ -57,15 +57,11 @@ def table() -> Table | Missing:
         return Missing(EXPERIMENT)
     firsts = sorted({first for found in read.values() for first in found})
     cells = [
-        [
-            READERS[reader][0],
-            *(str(cost(reader, first)) if first in found else "" for first in firsts),
-            READERS[reader][1],
-        ]
+        [READERS[reader], *(str(cost(reader, first)) if first in found else "" for first in firsts)]
         for reader, found in read.items()
     ]
     titles = [f"{first:,} to {2 * (first - 1):,}" for first in firsts]
-    return Table(["heads that look back", *titles, "first tokens"], cells)
+    return Table(["heads that look back", *titles], cells)
 
 
 def numbers() -> dict[str, str]:
