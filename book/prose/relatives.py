@@ -218,11 +218,18 @@ VERDICTS = {
     "`selective_adds`; this interval includes zero": lambda: (
         is_undecided(erasing("selective copying")) and erasing("selective copying").mean > 0
     ),
-    "control, relu, exp, plain and unit keys do best at an end of the range": lambda: (
+    "In recall the control and unit keys do best at an end of the range": lambda: (
         {rate("recall", "delta-adds"), rate("selective copying", "delta-adds")} <= {1e-3, 1e-2}
-        and every(
-            parts.runs(name)[0]["config"]["learning_rate"] in (1e-3, 1e-2)
-            for name in ("relu-normed", "exp-normed", "identity-normed", "unit")
+        and parts.runs("unit")[0]["config"]["learning_rate"] in (1e-3, 1e-2)
+    ),
+    "with a norm at an end too, recall less beyond it": lambda: every(
+        len(parts.at_each(name, name)) == 12
+        and parts.runs(name)[0]["config"]["learning_rate"] == best
+        for name, best in (
+            ("linear-normed", 1e-3),
+            ("relu-normed", 1e-3),
+            ("exp-normed", 1e-3),
+            ("identity-normed", 1e-2),
         )
     ),
     "The control is ahead at every rate with every seed": lambda: agree(pairs("recall"), -1),
