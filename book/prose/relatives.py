@@ -185,6 +185,9 @@ VERDICTS = {
         is_undecided(parts.lead("gated-silu", "gated", "selective copying"))
     ),
     "and silu but in GLA, come near them": lambda: by_codes() - parts.share("gla-silu").mean > 0.3,
+    "With four heads and the norm alone silu leads elu + 1": lambda: is_above(
+        parts.lead("silu-normed", "linear-normed", heads=4)
+    ),
     "points with four heads and {glue:text}`narrowest_adds_lead` with eight": lambda: every(
         is_undecided(tasks.lead("recall", "delta-adds", "linear", heads=heads))
         for heads in (recall.NARROW, recall.NARROWEST)

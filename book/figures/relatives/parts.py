@@ -34,11 +34,11 @@ MODELS = {
 }
 
 
-def runs(model: str, task: str = TASK) -> list[Record]:
+def runs(model: str, task: str = TASK, heads: int = 1) -> list[Record]:
     """A model's runs at its best rate, one per seed. Raises NotMeasuredError."""
     if model in PARTS:
         kinds = at_best_rates(task, parts=True)
-        kinds = {kind.model: found for kind, found in kinds.items() if kind.heads == 1}
+        kinds = {kind.model: found for kind, found in kinds.items() if kind.heads == heads}
     else:
         kinds = of_usual_size(at_best_rates(task))
     return need(kinds.get(model), f"{EXPERIMENT}: no {task} by {model}")
@@ -55,10 +55,10 @@ def recalled(model: str, pairs: int) -> float:
     return score(runs(model), pairs=pairs).mean
 
 
-def lead(first: str, second: str, task: str = TASK) -> Pairs:
+def lead(first: str, second: str, task: str = TASK, heads: int = 1) -> Pairs:
     """Points that one model answers above another, by seed. Raises NotMeasuredError."""
     one, other = (
-        {run["config"]["seed"]: 100 * hardest(run) for run in runs(model, task)}
+        {run["config"]["seed"]: 100 * hardest(run) for run in runs(model, task, heads)}
         for model in (first, second)
     )
     return compare([one[seed] - other[seed] for seed in sorted(one.keys() & other.keys())])
@@ -112,6 +112,7 @@ def numbers() -> dict[str, str]:
             for model in MODELS
             if model != "tanh-normed"
         },
+        part_narrow_lead=lambda: lead("silu-normed", "linear-normed", heads=4).spread(0),
         part_elu_pairs=lambda: agreeing("elu-normed", "linear-normed"),
         part_tanh_normed=lambda: with_range(share("tanh-normed")),
         **{
