@@ -51,8 +51,14 @@ LLAMA: dict[str, Any] = {
     "window": 4096,
     "piece": 256,
 }
-# Heads with softmax and how far they read; without softmax a token's time does not grow.
-LLAMAS = {"softmax": (None, 16384), "confined": (0, 32768), "24-heads": (24, 16384)}
+# Heads with softmax, how far they read, and options of the others. Without softmax a token's time
+# does not grow.
+LLAMAS: dict[str, tuple[int | None, int, dict[str, Any]]] = {
+    "softmax": (None, 16384, {}),
+    "confined": (0, 32768, {}),
+    "confined-adjacent": (0, 32768, {"adjacent": True}),
+    "24-heads": (24, 16384, {}),
+}
 TABLES = {
     "weights": table(sha256=("name", "of the file of weights that was read")),
     "positions": table(
@@ -73,13 +79,11 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         plan.append(Run("whole_novels", name, config, 310 + 100 * read["seed"]))
     if kind == "cpu":  # the weights come in a package that a GPU machine may lack
         tried = {"model": "tiny", "order": "counted", **SMOKE} if smoke else {}
-        for name, (heads, reach) in LLAMAS.items():
+        for name, (heads, reach, options) in LLAMAS.items():
             few = min(heads, 3) if smoke and heads else heads  # of the eight of a tiny model
-            config = {**LLAMA, "softmax_heads": few, "reach": reach, **tried}
-            plan.append(Run("whole_novels", f"smollm2-{name}", config, 720))
-            if name == "confined":
-                near = {**config, "attention": {**LLAMA["attention"], "adjacent": True}}
-                plan.append(Run("whole_novels", f"smollm2-{name}-adjacent", near, 719))
+            attention = {**LLAMA["attention"], **options}
+            config = {**LLAMA, "softmax_heads": few, "reach": reach, "attention": attention}
+            plan.append(Run("whole_novels", f"smollm2-{name}", {**config, **tried}, 720))
     return plan
 
 

@@ -95,7 +95,7 @@ VERDICTS = {
         for name in ("taylor-2", "taylor-4")
     ),
     "the copy takes about half off its loss": lambda: 0.4 < share_off("linear") < 0.6,
-    "with erasing or without; with it, it copies from further back": lambda: (
+    "with or without erasing, and with it copies from further back": lambda: (
         max(copying.learnt(name, 0.3) for name in ("delta", "delta-adds"))
         < copying.learnt("linear", 0.3)
         and copying.gain("delta", 1024, 1800).mean > 2 * copying.gain("linear", 1024, 1800).mean
@@ -281,7 +281,8 @@ VERDICTS = {
     "The mean falls from each distance to the next in every run": lambda: every(
         before > after
         for name in MODELS
-        for one in runs_of(name, MAIN)
+        for context in CONTEXTS
+        for one in runs_of(name, context)
         for before, after in pairwise(one["tables"]["again"]["gain"])
     ),
     "linear attention answers nearly as many questions after 16,384 tokens of noise": lambda: (

@@ -225,7 +225,7 @@ VERDICTS = {
         {rate("recall", "delta-adds"), rate("selective copying", "delta-adds")} <= {1e-3, 1e-2}
         and parts.runs("unit")[0]["config"]["learning_rate"] in (1e-3, 1e-2)
     ),
-    "with a norm at an end too, recall less beyond it": lambda: every(
+    "with the norm a fourth, at which they recall less": lambda: every(
         len(parts.at_each(name, name)) == 12
         and parts.runs(name)[0]["config"]["learning_rate"] == best
         for name, best in (

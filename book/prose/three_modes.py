@@ -137,7 +137,7 @@ VERDICTS = {
     "longer than the fastest, too little to tell apart": lambda: every(
         1 + chunk_sizes.behind(narrowest(), *case) < draft_program.named_twice() for case in CASES
     ),
-    "its results are then large enough to be returned to the system": lambda: (
+    "chunked mode takes {glue:text}`chunked_last_doubling` as long": lambda: (
         mode_speed.last_doubling() > 2.5
     ),
     "tokens are the fastest, or as fast within the quartiles": lambda: (

@@ -177,10 +177,10 @@ VERDICTS = {
         < gain(first_alone(SOME, "mass", "lists")) / distances.gain("here", HERE, "lists").mean
         < 1
     ),
-    "the loss rises by {glue:text}`past_confined` nats. The window keeps": lambda: is_above(
+    "the novel before a token costs it {glue:text}`past_confined` nats": lambda: is_above(
         past_limit.cost("confined", 2 * past_limit.limit() + 1)
     ),
-    "and the loss changes by {glue:text}`past_adjacent`": lambda: every(
+    "and the novel costs {glue:text}`past_adjacent`": lambda: every(
         abs(past_limit.cost("confined-adjacent", first).mean)
         < 0.05 * past_limit.cost("confined", 2 * past_limit.limit() + 1).mean
         for first in past_limit.parts("confined-adjacent")
