@@ -99,8 +99,11 @@ def attend(model: Any, attention: Attention | None = None) -> None:
         head_width=theirs.head_dim,
     )
     heads_of_layers = chosen(attention, config)
-    if any(head.get("adjacent") for heads in heads_of_layers for head in heads):
-        raise ValueError("attention: expected no `adjacent` here: transformers rotates the queries")
+    for head in (head for heads in heads_of_layers for head in heads):
+        for option, value in (("adjacent", False), ("rotary", True)):
+            if head.get(option, value) != value:
+                expected = f"{option} {value} here: transformers rotates q and k"
+                raise ValueError(f"attention: expected {expected}, got {head[option]}")
     each = [mixes_of(heads, config) for heads in heads_of_layers]
     for layer, (parts, mixes) in zip(model.model.layers, each, strict=True):
         module = layer.self_attn

@@ -95,12 +95,9 @@ def chosen(attention: Attention, config: LlamaConfig) -> list[list[dict[str, Any
         if not isinstance(value, Mapping):
             raise ValueError(f"attention: expected a kind and options at {key}, got {value!r:.60}")
         one_of("kind", value.get("kind"), MIXES)
-        options = [*inspect.signature(WindowStateMix).parameters]
-        if value["kind"] != "linear":
-            options = [*inspect.signature(MIXES[value["kind"]]).parameters]
-        fixed = ["n_heads", "head_width", "groups"]
-        if value["kind"] == "linear":  # a state of all tokens
-            fixed += ["window", "first"]
+        linear = value["kind"] == "linear"  # a state of all tokens
+        options = inspect.signature(WindowStateMix if linear else MIXES[value["kind"]]).parameters
+        fixed = ["n_heads", "head_width", "groups", *["window", "first", "adjacent"] * linear]
         taken = [o for o in options if o not in fixed]
         for option in value:
             if option not in (*taken, "kind"):
@@ -198,17 +195,25 @@ class LlamaAttention(nn.Module):
         position = positions(start, x)
         return rotated(q, position, base), rotated(k, position, base), v
 
-    def facing(self, i: int, q: Tensor, start: int) -> Tensor:
-        """q of a mix as it takes them: with `adjacent`, also as the first tokens see them."""
+    def placed(self, i: int, q: Tensor, k: Tensor, start: int) -> tuple[Tensor, Tensor]:
+        """q and k of a mix as it takes them: also at other positions, side by side.
+
+        With `adjacent` q is also placed as the first tokens see it. Where the state has no
+        positions (`rotary`), q and k are also placed at position 0.
+        """
         mix: Any = self.mixes[i]
-        if not getattr(mix, "adjacent", False):
-            return q
-        back = (mix.first + mix.window - 1 - positions(start, q)).clamp(max=0)
-        return torch.cat((q, rotated(q, back, self.config.rope_base)), -1)
+        position, base = positions(start, q), self.config.rope_base
+        faces = [q]
+        if getattr(mix, "adjacent", False):
+            faces.append(rotated(q, (mix.first + mix.window - 1 - position).clamp(max=0), base))
+        if getattr(mix, "rotary", True):
+            return torch.cat(faces, -1), k
+        raw_q, raw_k = rotated(q, -position, base), rotated(k, -position, base)
+        return torch.cat((*faces, raw_q), -1), torch.cat((k, raw_k), -1)
 
     def forward(self, x: Tensor) -> Tensor:
         def each(i: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            return self.mixes[i](self.facing(i, q, 0), k, v)
+            return self.mixes[i](*self.placed(i, q, k, 0), v)
 
         o = mixed(self.parts, *self.qkv(x, 0), each=each)
         return self.o_proj(o.flatten(-2))
@@ -220,7 +225,7 @@ class LlamaAttention(nn.Module):
             position, *states = state
 
             def each(i: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-                q = self.facing(i, q, position)
+                q, k = self.placed(i, q, k, position)
                 states[i], o = getattr(self.mixes[i], how)(states[i], q, k, v)
                 return o
 

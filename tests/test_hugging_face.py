@@ -144,7 +144,9 @@ def test_what_does_not_fit_is_said_in_a_line(tmp_path):
         attending(WAYS["window"], attention_dropout=0.1).train()(tokens)
 
 
-def test_first_tokens_next_to_the_window_are_refused():
-    near = {"kind": "window", **NEAR, "adjacent": True}
-    with pytest.raises(ValueError, match="^attention: expected no `adjacent` here"):
+@pytest.mark.parametrize(("option", "theirs"), [("adjacent", False), ("rotary", True)])
+def test_other_positions_than_theirs_are_refused(option, theirs):
+    near = {"kind": "window-state", **NEAR, option: not theirs}
+    expected = f"^attention: expected {option} {theirs} here: .*, got {not theirs}"
+    with pytest.raises(ValueError, match=expected):
         attending({"all": near})

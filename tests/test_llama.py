@@ -27,6 +27,11 @@ ATTENTIONS = {
     },
     "linear": {"all": {"kind": "linear"}},
     "window-state": {"all": {"kind": "window-state", "feature_map": "taylor", **NEAR}},
+    "no distance grows": {
+        "all": {"kind": "window-state", **NEAR, "adjacent": True, "rotary": False},
+        "0.1": {"kind": "window-state", "window": 0, "first": 1, "adjacent": True},
+        "1": {"kind": "linear", "feature_map": "taylor", "rotary": False},
+    },
     "window-delta": {
         "all": {"kind": "window-delta", **NEAR},
         "1": {"kind": "window-delta", **NEAR, "erase": False},
@@ -162,6 +167,37 @@ def test_first_tokens_next_to_the_window_have_the_positions_of_the_ring(T, windo
         o = torch.nn.functional.scaled_dot_product_attention(q[:, :, -1:], k, v)
         expected.append(layer.o_proj(o.transpose(1, 2).flatten(-2)))
     torch.testing.assert_close(layer(x), torch.cat(expected, 1), rtol=1e-5, atol=1e-6)
+
+
+@examples(10)
+@given(T=st.integers(1, 20), window=st.integers(0, 4), first=st.integers(1, 3))
+def test_a_state_without_rotary_positions_reads_q_and_k_at_position_0(T, window, first):
+    """The ring as above; all other tokens weigh phi(q)·phi(k) of unrotated q and k."""
+    kind = {
+        "kind": "window-state", "window": window, "first": first, "feature_map": "elu_plus_one",
+        "adjacent": True, "rotary": False,
+    }  # fmt: skip
+    model = Llama(LlamaConfig(**TINY), attention={"all": kind}).double()
+    layer, x = model.blocks[0].self_attn, torch.randn(1, T, TINY["d_model"], dtype=torch.float64)
+    expected = []
+    for t in range(T):
+        ring = [j for j in range(t + 1) if j < first or j > t - window]
+        rest = [j for j in range(t + 1) if j not in ring]
+        at = ring if t in ring else [*ring, t]  # without a window the query is none of them
+        q, k, v = layer.qkv(x[:, at], 0)
+        if t not in ring:
+            q = rotated(layer.qkv(x[:, [t]], 0)[0], torch.tensor([first - 1.0]), 1e5)
+            k, v = k[:, :-1], v[:, :-1]
+        near = torch.einsum("hk,jhk->hj", q[0, -1], k[0].repeat_interleave(2, 1)).div(2).exp()
+        raw_q, raw_k, far_v = (
+            torch.cat([layer.qkv(x[:, [j]], 0)[part] for j in [*rest, t]], 1) for part in range(3)
+        )
+        phi_q, phi_k = (torch.nn.functional.elu(y[0]) + 1 for y in (raw_q, raw_k))
+        far = torch.einsum("hk,jhk->hj", phi_q[-1], phi_k[:-1].repeat_interleave(2, 1))
+        weights, values = torch.cat((near, far), 1), torch.cat((v[0], far_v[0, :-1]))
+        o = torch.einsum("hj,jhk->hk", weights, values.repeat_interleave(2, 1))
+        expected.append(layer.o_proj((o / weights.sum(1, keepdim=True)).flatten()))
+    torch.testing.assert_close(layer(x)[0], torch.stack(expected), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -107,11 +107,14 @@ class RingCache(NamedTuple):
 
     @classmethod
     def empty(
-        cls, like: Tensor, heads: int, features: int, *, window: int, first: int
+        cls, like: Tensor, heads: int, features: int, *, window: int, first: int, wider: int = 1
     ) -> RingCache:
-        """The cache before the first token, with the dtype and device of `like`."""
-        room = like.new_zeros(1, first + window, heads, features)
-        return cls(room, room, first)
+        """The cache before the first token, with the dtype and device of `like`.
+
+        wider: how many times as many features the keys have.
+        """
+        k, v = (like.new_zeros(1, first + window, heads, n) for n in (wider * features, features))
+        return cls(k, v, first)
 
     @property
     def window(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from ..attention.api import LinearState, linear_attention
 from ..attention.call import accumulator_dtype, without_autocast
 from ..attention.counts import mode_flops
+from ..checks import boolean
 from ..machines import StateMachine, single
 from .fixed import checked_decays
 from .mixes import WindowMix
@@ -36,16 +37,29 @@ class WindowState(NamedTuple):
 class WindowAndFar(WindowMix):
     """A `Mix`: softmax attention to the last and the first tokens; `_far` reads those between.
 
-    window, first: as for `WindowAttention`; window may be 0. Each query head has a state of its
+    window, first, adjacent: as for `WindowMix`; window may be 0. Each query head has a state of its
     own.
+    rotary: whether the state reads q and k with their rotary positions. If not, q and k have their
+        unrotated features as well, at the end. Only in `lsa.llama`.
     """
 
     LEAST = 0
 
+    def __init__(
+        self, n_heads: int, head_width: int, *, rotary: bool = True, **options: Any
+    ) -> None:
+        super().__init__(n_heads, head_width, **options)
+        boolean("rotary", rotary)
+        self.rotary = rotary
+
     def _start(self, like: Tensor, rows: int, columns: int) -> WindowState:
         """An empty ring, and zeros [1, H, rows, columns]."""
         shape, dtype = (1, self.n_heads, rows, columns), accumulator_dtype(like.dtype)
-        return WindowState(super().start(like), like.new_zeros(shape, dtype=dtype))
+        ring = RingCache.empty(
+            like, self.n_groups, self.head_width,
+            window=self.window, first=self.first, wider=1 if self.rotary else 2,
+        )  # fmt: skip
+        return WindowState(ring, like.new_zeros(shape, dtype=dtype))
 
     def start(self, like: Tensor) -> WindowState:
         raise NotImplementedError
@@ -60,8 +74,18 @@ class WindowAndFar(WindowMix):
         """Both parts [B, T, H, K], by their weights [B, T, H, 1], which are logs."""
         raise NotImplementedError
 
+    def _for_ring(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        """q and k of the softmax part."""
+        K = self.head_width
+        return self._faced(q[..., : K * (2 if self.adjacent else 1)], k[..., :K])
+
+    def _for_state(self, x: Tensor) -> Tensor:
+        """q or k of the state: [..., K]."""
+        K = self.head_width
+        return x[..., :K] if self.rotary else x[..., -K:]
+
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return self.many(self.start(k), q, k, v)[1]
+        return self.many(self.start(v), q, k, v)[1]
 
     def many(
         self, state: WindowState, q: Tensor, k: Tensor, v: Tensor
@@ -70,12 +94,13 @@ class WindowAndFar(WindowMix):
         near, k, v = state.near.extended(k, v)
         k, v = self.spread(k), self.spread(v)
         late = T - early_queries(T, k.shape[1], self.window, self.first)
-        o, total = self._near(q, k, v, late)
+        o, total = self._near(*self._for_ring(q, k), v, late)
+        q_far, k_far = self._for_state(q), self._for_state(k)
         # Also run if nothing has left the window, so that learned parameters get a gradient of
         # zero.
         left = slice(k.shape[1] - late - self.window, k.shape[1] - self.window)
         left = left if late else slice(0, 0)
-        S, *far = self._far(state.S, q[:, T - late :], k[:, left], v[:, left], "chunked")
+        S, *far = self._far(state.S, q_far[:, T - late :], k_far[:, left], v[:, left], "chunked")
         early, late_total = o[:, : T - late], total[:, T - late :]
         o = torch.cat((early, self._joined(o[:, T - late :], late_total, *far)), 1)
         return WindowState(near, S), o.to(q.dtype)
@@ -90,11 +115,12 @@ class WindowAndFar(WindowMix):
             slot = slice(ring.next_slot, ring.next_slot + 1)
             left_k, left_v = (x[:, slot].expand(len(k), -1, -1, -1) for x in (ring.k, ring.v))
         ring = ring.pushed(k, v) if self.window or not full else ring._replace(ticks=ring.ticks + 1)
-        held_k, held_v = ring.held
-        o, total = _weighed(*_by_head(q, self.spread(held_k), self.spread(held_v)), None)
+        held_k, held_v = map(self.spread, ring.held)
+        o, total = _weighed(*_by_head(*self._for_ring(q, held_k), held_v), None)
         if not full:
             return WindowState(ring, S), o.transpose(1, 2).to(q.dtype)
-        S, far_o, far_total = self._far(S, q, self.spread(left_k), self.spread(left_v), "recurrent")
+        q, left_k = self._for_state(q), self._for_state(self.spread(left_k))
+        S, far_o, far_total = self._far(S, q, left_k, self.spread(left_v), "recurrent")
         o = self._joined(o.transpose(1, 2), total.transpose(1, 2), far_o, far_total)
         return WindowState(ring, S), o.to(q.dtype)
 
@@ -122,7 +148,7 @@ class WindowAndFar(WindowMix):
 class WindowStateMix(WindowAndFar):
     """A `Mix`: softmax attention to the last and the first tokens, a state for those between.
 
-    window, first: as for `WindowAttention`; window may be 0.
+    window, first, adjacent, rotary: see `WindowAndFar`.
     feature_map, degree, features: of the state's keys, see `StateFeatures`.
     log_decay: one number a head, at most 0: the log of its decay at each token; or None.
 
@@ -144,9 +170,14 @@ class WindowStateMix(WindowAndFar):
         degree: int = 2,
         features: int | None = None,
         log_decay: Sequence[float] | None = None,
+        adjacent: bool = False,
+        rotary: bool = True,
         groups: Sequence[int] | None = None,
     ) -> None:
-        super().__init__(n_heads, head_width, window=window, first=first, groups=groups)
+        super().__init__(
+            n_heads, head_width,
+            window=window, first=first, adjacent=adjacent, rotary=rotary, groups=groups,
+        )  # fmt: skip
         self.phi = StateFeatures(
             n_heads, head_width, feature_map=feature_map, degree=degree, features=features
         )

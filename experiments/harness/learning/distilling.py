@@ -118,11 +118,13 @@ def fit_features(teacher: Llama, students: Sequence[Student], tokens: Tensor) ->
             x = x + block.mlp(block.post_attention_layernorm(x))
         for i, student in enumerate(students):
             attention = student.model.blocks[n].self_attn
-            for mix, (heads, keys) in zip(attention.mixes, attention.parts, strict=True):
+            for place, (heads, keys) in enumerate(attention.parts):
+                mix = attention.mixes[place]
                 if not any(p.requires_grad for p in mix.parameters()):
                     continue
                 wanted = o[:, :, heads]
-                found = mix(q[:, :, heads], k[:, :, keys], v[:, :, keys])
+                q_k = attention.placed(place, q[:, :, heads], k[:, :, keys], 0)
+                found = mix(*q_k, v[:, :, keys])
                 error = (found - wanted).square().mean() / wanted.square().mean()
                 (error / len(teacher.blocks)).backward()
                 missed[i] += error.item() / len(teacher.blocks)
