@@ -13,9 +13,10 @@ tokens comes again. Loss and gain on passages of the test novels, as in `remove_
 measured before and after every 51,200 tokens. At the end they are measured at other distances too,
 and on lists of names and numbers. There is one seed and one learning rate for both arms, neither
 tuned. The runs named `long` continue from the end of the others. `untrained` stops after the fit
-of the features, and asks for passages without their copy too (`unseen`). `far` does the same at
-longer distances than the texts of the fit have. Its arm `state-unrotated` has states that read q
-and k without rotary positions, so that no distance between tokens is new to them.
+of the features, and asks for passages without their copy too (`unseen`). `far` asks at
+longer distances than the texts of its fit have. Its arm `state-unrotated` has states that read q
+and k without rotary positions, so that no distance between tokens is new to them. `far-fitted`
+fits to as many tokens of longer texts, in as many updates.
 """
 
 from __future__ import annotations
@@ -34,15 +35,24 @@ ARMS: dict[str, dict[str, Any]] = {
     "state": {"kind": "window-state", "feature_map": "hedgehog", **NEAR},
     "window": {"kind": "window", **NEAR},
 }
+UNROTATED = {**ARMS["state"], "rotary": False}
 FAR: dict[str, Any] = {
     "tokens": 0,
-    "arms": {**ARMS, "state-unrotated": {**ARMS["state"], "rotary": False}},
+    "feature_tokens": 2 * distilled_runs.BASE["feature_tokens"],
+    "texts": 4,
+    "arms": {**ARMS, "state-unrotated": UNROTATED},
     "asked": [],
     "last": [
         [kind, distance, texts]
-        for distance, texts in ((4096, 8), (256, 32), (1024, 16))
+        for distance, texts in ((4096, 10), (256, 32), (1024, 16))
         for kind in ("passages", "unseen")
     ],
+}
+FAR_FITTED = {
+    **FAR,
+    "texts": 1,
+    "length": 2048,
+    "arms": {"state": ARMS["state"], "state-unrotated": UNROTATED},
 }
 SHORT, LONG, LONGEST = 6 * MARK, 24 * MARK, 54 * MARK
 BASE: dict[str, Any] = {
@@ -72,6 +82,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         (none, {"keeps_end": True}),
         ("softmax-0-untrained", {"tokens": 0, "last": [UNSEEN]}),
         ("softmax-0-far", FAR),
+        ("softmax-0-far-fitted", FAR_FITTED),
         ("softmax-8", {"softmax_heads": 8, "last": [*BASE["last"], UNSEEN]}),
         (long, {"tokens": LONG, "goes_on": none, "keeps_end": True}),
         ("softmax-16", {"softmax_heads": 16, "last": [*BASE["last"], UNSEEN]}),
