@@ -38,8 +38,8 @@ ARMS: dict[str, dict[str, Any]] = {
 UNROTATED = {**ARMS["state"], "rotary": False}
 FAR: dict[str, Any] = {
     "tokens": 0,
-    "feature_tokens": 2 * distilled_runs.BASE["feature_tokens"],
-    "texts": 4,
+    "feature_tokens": 4 * distilled_runs.BASE["feature_tokens"],
+    "texts": 8,
     "arms": {**ARMS, "state-unrotated": UNROTATED},
     "asked": [],
     "last": [
@@ -50,7 +50,7 @@ FAR: dict[str, Any] = {
 }
 FAR_FITTED = {
     **FAR,
-    "texts": 1,
+    "texts": 2,
     "length": 2048,
     "arms": {"state": ARMS["state"], "state-unrotated": UNROTATED},
 }
