@@ -177,12 +177,13 @@ VERDICTS = {
         < gain(first_alone(SOME, "mass", "lists")) / distances.gain("here", HERE, "lists").mean
         < 1
     ),
-    "the novel before a token costs it {glue:text}`past_confined` nats": lambda: is_above(
-        past_limit.cost("confined", 2 * past_limit.limit() + 1)
+    "the novel before a token costs it {glue:text}`past_softmax` nats": lambda: every(
+        is_above(past_limit.cost(reader, past_limit.limit() + 1))
+        for reader in ("softmax", "confined")
     ),
     "and the novel costs {glue:text}`past_adjacent`": lambda: every(
         abs(past_limit.cost("confined-adjacent", first).mean)
-        < 0.05 * past_limit.cost("confined", 2 * past_limit.limit() + 1).mean
+        < 0.05 * past_limit.cost("confined", past_limit.limit() + 1).mean
         for first in past_limit.parts("confined-adjacent")
     ),
     "24 alone keep the gain, eight alone do not. After 4,096": lambda: (

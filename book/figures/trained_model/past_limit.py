@@ -68,6 +68,7 @@ def numbers() -> dict[str, str]:
     """Numbers for the chapter."""
     return in_words(
         past_limit=lambda: f"{limit():,}",
-        past_confined=lambda: cost("confined", 2 * limit() + 1),
-        past_adjacent=lambda: cost("confined-adjacent", 2 * limit() + 1),
+        past_softmax=lambda: cost("softmax", limit() + 1),
+        past_confined=lambda: cost("confined", limit() + 1),
+        past_adjacent=lambda: cost("confined-adjacent", limit() + 1),
     )
