@@ -126,6 +126,8 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     for order in ("random-1", "random-2"):
         plan += _at("passages", HERE, _sets(order, first=(8,), but=(24,)))
     plan += _at("lists", HERE, _windows() + _layers())
+    # With 40 heads the loss is above that with 24: from which head on, and until which?
+    plan += _at("passages", HERE, _sets("gradient", but=(28, 32, 36, 80, 160)))
     plan = [*{run.name: run for run in plan}.values()]
     return [Run(run.experiment, run.name, run.config, 500 + i) for i, run in enumerate(plan)]
 
