@@ -16,7 +16,8 @@ tuned. The runs named `long` continue from the end of the others. `untrained` st
 of the features, and asks for passages without their copy too (`unseen`). `far` asks at
 longer distances than the texts of its fit have. Its arm `state-unrotated` has states that read q
 and k without rotary positions, so that no distance between tokens is new to them. `far-fitted`
-fits to as many tokens of longer texts, in as many updates.
+fits to as many tokens of longer texts, in as many updates. `unrotated` trains such states as in
+the first run.
 """
 
 from __future__ import annotations
@@ -86,6 +87,7 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         ("softmax-8", {"softmax_heads": 8, "last": [*BASE["last"], UNSEEN]}),
         (long, {"tokens": LONG, "goes_on": none, "keeps_end": True}),
         ("softmax-16", {"softmax_heads": 16, "last": [*BASE["last"], UNSEEN]}),
+        ("softmax-0-unrotated", {"arms": {"state-unrotated": UNROTATED}}),
         ("softmax-0-longest", {"tokens": LONGEST, "goes_on": long}),
     ]
     return [

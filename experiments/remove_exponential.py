@@ -126,6 +126,10 @@ def runs(kind: str, smoke: bool) -> list[Run]:
     for order in ("random-1", "random-2"):
         plan += _at("passages", HERE, _sets(order, first=(8,), but=(24,)))
     plan += _at("lists", HERE, _windows() + _layers())
+    # Does the loss rise in longer texts because first tokens move away?
+    adjacent = ("all", "window-64-4-adjacent", {"attention": _near(adjacent=True)})
+    for distance in (FAR, 1024, HERE):
+        plan += _at("passages", distance, [adjacent])
     # With 40 heads the loss is above that with 24: from which head on, and until which?
     plan += _at("passages", HERE, _sets("gradient", but=(28, 32, 36, 80, 160)))
     plan = [*{run.name: run for run in plan}.values()]
@@ -198,7 +202,7 @@ def _heads() -> list[Case]:
     return [("head", f"gradient-{n}", {**config, "number": n}) for n in range(CHECKED)]
 
 
-def _near(**changes: int) -> dict[str, Any]:
+def _near(**changes: int | bool) -> dict[str, Any]:
     return {"kind": "window", **NEAR, **changes}
 
 

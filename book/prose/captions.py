@@ -102,7 +102,7 @@ VERDICTS: dict[str, Holds] = {
     "tokens, most layers fail at longer texts": also(
         state_spaces.VERDICTS, "Beyond that length most fail"
     ),
-    "In plain PyTorch a scan as a tree is no faster than one in order": lambda: every(
+    "On two CPU threads a scan as a tree is no faster than one in order": lambda: every(
         scan_speed.ratio(run, "tree", "steps", "forward+backward") > 1
         for run in scan_speed.measured()
     ),
@@ -135,7 +135,7 @@ VERDICTS: dict[str, Holds] = {
         trained_model.VERDICTS,
         "Weights of rank 32 (of 64), fitted to each text, keep most of the gain",
         "Low Taylor sums and random features keep almost none",
-        "a state brings back almost none of the gain",
+        "a briefly trained state brings back almost none of the gain",
     ),
     "The heads that bring recall are few": lambda: every(
         fall.mean < 0.05 for rank, fall in alone_by_rank().items() if rank >= 8

@@ -63,7 +63,7 @@ VERDICTS = {
     "With 24 of its {glue:text}`price_all` heads looking back it still does": lambda: (
         missing(first_alone(SOME)).mean < 0.1
     ),
-    "so it is done later than linear attention": lambda: (
+    "so it finishes after linear attention": lambda: (
         minutes("linear", 16384) < minutes("window", 16384) < minutes("softmax", 16384) / 2
     ),
     "But softmax takes longer: press *Time*.": lambda: every(
@@ -93,7 +93,7 @@ VERDICTS = {
         0 < measured(everywhere(), "cut").mean < 0.3
     ),
     "as with all ({glue:text}`price_all_gain`)": lambda: abs(missing(first_alone(SOME)).mean) < 0.1,
-    "others are needed too: the same {glue:text}`price_heads` alone bring back": lambda: (
+    "the same {glue:text}`price_heads` alone bring back": lambda: (
         distances.way("but", SOME, distances.FAR) < 0.3
         and distances.way("but", SOME, distances.FAR, distances.AT_FAR) > 0.5
     ),
@@ -110,7 +110,7 @@ VERDICTS = {
     "The time of an update depends on the context.": lambda: (
         1 < race.ratio(256) < race.ratio(1024) < race.ratio(4096) < race.ratio(16384)
     ),
-    "`models that see near bytes alone <race-controls>` end about as low": lambda: every(
+    "`models that see near bytes alone <race-controls>` end as low or lower": lambda: every(
         over_seeds((near, name)).mean < 0.01 for near in (NEAR, "window") for name in race.PAIR
     ),
     "All others were measured on one CPU.": lambda: (

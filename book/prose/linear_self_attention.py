@@ -36,7 +36,7 @@ def odd(name: str, above: float) -> bool:
 
 
 VERDICTS = {
-    "dropping the normaliser costs more than changing the map": lambda: (
+    "dropping the normaliser costs more than changing among four maps": lambda: (
         normaliser_costs(have("variants"))[0] > map_spread() + seed_gap()
     ),
     "and softmax is still {glue:text}`map_behind` ahead of it": lambda: (
@@ -55,7 +55,7 @@ VERDICTS = {
         normaliser_costs(have("variants"))[0] > 0
         and final_loss("identity") > final_loss("identity", "without")
     ),
-    "with an output norm silu {ref}`recalls far more": lambda: (
+    "with one head and an output norm silu {ref}`recalls far more": lambda: (
         parts.share("silu-normed").low > parts.share("linear-normed").high + 0.2
     ),
     "higher than with the denominator": lambda: (

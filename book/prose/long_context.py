@@ -134,7 +134,7 @@ VERDICTS = {
         )
         == [False, True]
     ),
-    "and with its erasing from further back than without (two seeds, one rate)": lambda: (
+    "With erasing the delta rule copies from further back than without": lambda: (
         kept_back("delta-adds") < 0.4 < 0.6 < kept_back("delta")
     ),
     "Later its gain falls, because the same bytes cost less without the copy too": lambda: (
@@ -291,7 +291,7 @@ VERDICTS = {
     "after 16,384 tokens as after 16. DeltaNet, with silu, recalls more": lambda: every(
         seeds("delta", at).low > seeds("linear", at).high for at in (16, 1024)
     ),
-    "and no more than chance at 4,096": lambda: (
+    "and no more than without attention at 4,096": lambda: (
         abs(1 - in_noise("fades", 16, 256)) < 0.02 and seeds("fades", 4096).high < 0.05
     ),
     "At its rate nothing separates it from the delta rule at 16,384 tokens": lambda: (

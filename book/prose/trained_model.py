@@ -225,12 +225,12 @@ VERDICTS = {
     ),
     "the gain with states rose by": lambda: is_above(whole_model.changed("state")),
     "over a hundred times as many": lambda: whole_model.marks()[-1] < 40e6 / 100,
-    "a state brings back almost none of the gain": lambda: few_states.way() < 0.03,
+    "a briefly trained state brings back almost none of the gain": lambda: few_states.way() < 0.03,
     "States in the first 24 heads add more": lambda: (
         few_states.brings("gain").mean < few_states.brings("gain", heads=24).mean
         and few_states.gain(few_states.STATE, heads=24).mean < 0
     ),
-    "Size alone would allow more: random codes in as many numbers answer": lambda: (
+    "random codes in as many numbers answer": lambda: (
         few_states.by_the_law() > 10 * few_states.way()
     ),
     "The most is {glue:text}`few_kinds_most`, by a delta rule": lambda: (

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import product
 from math import log
 
+from lsa.cost import update_flops
 from lsa.gpt import GPT, gpt_config
 from lsa.meta import on_meta
 
@@ -121,10 +122,22 @@ def _parameters() -> int:
         return GPT(gpt_config(config["scale"], vocab_size=256, n_positions=None)).n_parameters
 
 
+def counted_ratio(context: int, model: str = "softmax", other: str = "linear") -> float:
+    """FLOPs of an update of a model over those of another. Raises NotMeasuredError."""
+    shape = {"vocab_size": 256, "n_positions": None}
+    more, less = (
+        update_flops(gpt_config(_config(context)["scale"], attention=name, **shape), context)
+        for name in (model, other)
+    )
+    return more / less
+
+
 def numbers() -> dict[str, str]:
     """Numbers for the pages: the race."""
     makers = {
         "parameters": lambda: f"{_parameters() / 1e6:.2f} million",
+        "counted_256": lambda: f"{counted_ratio(256):.2f}×",
+        "counted_16384": lambda: f"{counted_ratio(16384):.0f}×",
         "half_life": lambda: f"{log(2) / -_slope():.1f}",
         "letter_pairs": lambda: f"{ngram_baseline.loss(2):.3f}",
         "triples": lambda: f"{ngram_baseline.loss(3):.3f}",

@@ -104,7 +104,8 @@ def _caption(records: list[Record]) -> str:
     config = records[0]["config"]
     told = in_words(tree=lambda: _range("tree", "steps"))["tree"]
     return (
-        "**In plain PyTorch a scan as a tree is no faster than one in order.** Forward and "
+        "**On two CPU threads a scan as a tree is no faster than one in order, in plain PyTorch.** "
+        "Forward and "
         f"backward, its medians are {told} as long. "
         f"{config['batch']} sequence, {config['channels']} "
         f"channels of {config['state']} numbers, {config['dtype']}. The limit is the time of "
