@@ -2,7 +2,8 @@
 
 Nothing in SmolLM2-135M-Instruct is changed but its attention. All layers, one layer, one head, or
 the first heads of a ranking see only a window and the first tokens of the text. As `linear` they
-see all of it without the exponential. Nothing is trained. A passage of 64 tokens comes again after
+see all of it without the exponential. `adjacent` counts the first tokens as next to the window.
+Nothing is trained. A passage of 64 tokens comes again after
 a distance, or a list of names and room numbers after a piece of a novel. As a control, in the texts
 `unseen`, another passage stood first. In those named `late` the passage comes again after 256
 tokens, as late in the text as others do after 4,096. `gain` is the fall of its loss the second

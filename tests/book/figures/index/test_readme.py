@@ -19,7 +19,7 @@ RECALL = (
     "asked for one of 64 values, softmax is right in {recall_softmax}, linear attention in "
     "{recall_linear}, with a table of {recall_state} numbers."
 )
-SIGNED = "With silu features and an output norm it is right in {recall_signed}."
+SIGNED = "With silu features and an output norm one head is right in {recall_signed}."
 RACE = (
     "On a CPU, {updates_16384} updates at 16,384 bytes take {softmax_minutes_16384} minutes with "
     "softmax and {linear_minutes_16384} with linear attention;"
