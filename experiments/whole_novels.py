@@ -12,7 +12,9 @@ after a million tokens, and also one that makes use of them.
 SmolLM2-135M-Instruct reads novels too, past the 8,192 tokens of its training: with softmax in all
 heads, in the first of a ranking alone, or in none. The other heads see a window and the first
 tokens, so the last of these models has a state that never grows. In the run named `adjacent` the
-first tokens count as next to the window, so that no distance is longer than in training.
+first tokens count as next to the window, so that no distance is longer than in training. In those
+named `states` each head also keeps a state of the tokens between, whose features are fitted first;
+in `states-adjacent` it reads q and k without rotary positions.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from lsa.llama import Llama
 
 from .harness.core.plan import Experiment, Outcome, Run, Session
 from .harness.core.tables import Tables, append, table
+from .harness.learning import distilled_runs
+from .harness.learning.distilling import fitted
 from .harness.learning.prepared import Split
 from .harness.learning.returning import LETTERS, Tokens, trained
 from .recipes import attention_of, first_heads, model_of, reading_runs
@@ -51,6 +55,7 @@ LLAMA: dict[str, Any] = {
     "window": 4096,
     "piece": 256,
 }
+STATES = {"kind": "window-state", "feature_map": "hedgehog"}
 # Heads with softmax, how far they read, and options of the others. Without softmax a token's time
 # does not grow.
 LLAMAS: dict[str, tuple[int | None, int, dict[str, Any]]] = {
@@ -58,7 +63,15 @@ LLAMAS: dict[str, tuple[int | None, int, dict[str, Any]]] = {
     "confined": (0, 32768, {}),
     "confined-adjacent": (0, 32768, {"adjacent": True}),
     "24-heads": (24, 16384, {}),
+    "states": (0, 32768, STATES),
+    "states-adjacent": (0, 32768, {**STATES, "adjacent": True, "rotary": False}),
 }
+FIT = {
+    **{name: distilled_runs.BASE[name] for name in ("seed", "texts", "feature_rate")},
+    "length": 2048,
+    "feature_tokens": 81920,
+}
+FIT_SMOKE = {"length": 200, "feature_tokens": 400}
 TABLES = {
     "weights": table(sha256=("name", "of the file of weights that was read")),
     "positions": table(
@@ -83,6 +96,8 @@ def runs(kind: str, smoke: bool) -> list[Run]:
             few = min(heads, 3) if smoke and heads else heads  # of the eight of a tiny model
             attention = {**LLAMA["attention"], **options}
             config = {**LLAMA, "softmax_heads": few, "reach": reach, "attention": attention}
+            if "feature_map" in attention:
+                config["fit"] = {**FIT, **FIT_SMOKE} if smoke else FIT
             plan.append(Run("whole_novels", f"smollm2-{name}", {**config, **tried}, 720))
     return plan
 
@@ -140,8 +155,11 @@ def perform(config: dict[str, Any], session: Session) -> Outcome:
         found = trained(config["model"])
         model, sha256 = found.model, found.sha256
         if (number := config["softmax_heads"]) is not None:
-            heads = first_heads(config, number, session)
-            model.attend(attention_of(config["attention"], heads))
+            attention = attention_of(config["attention"], first_heads(config, number, session))
+            if "fit" in config:
+                model = fitted(config["fit"], attention, found, splits)
+            else:
+                model.attend(attention)
         texts = novels(splits[config["split"]], config["reach"], found.tokens)
     else:
         model, sha256 = model_of(config, session.places, session.device)

@@ -131,6 +131,20 @@ def fit_features(teacher: Llama, students: Sequence[Student], tokens: Tensor) ->
     return missed
 
 
+def fitted(
+    config: dict[str, Any], attention: Attention, trained: Trained, splits: Mapping[str, Split]
+) -> Llama:
+    """The teacher with other attention, whose features are fitted and nothing else is trained.
+
+    config: as for a `Distillation`, without what its training needs.
+    """
+    layers = range(trained.model.config.n_layer)
+    one = Distillation(config, {"fitted": attention}, layers, trained, splits)
+    while one.tokens < 0:
+        one.update()
+    return one.students["fitted"].model.requires_grad_(False)
+
+
 @torch.no_grad()
 def predictions(teacher: Llama, tokens: Tensor) -> Tensor:
     """Log probabilities of the next token, [B T, vocab_size]."""
