@@ -16,8 +16,8 @@ tuned. The runs named `long` continue from the end of the others. `untrained` st
 of the features, and asks for passages without their copy too (`unseen`). `far` asks at
 longer distances than the texts of its fit have. Its arm `state-unrotated` has states that read q
 and k without rotary positions, so that no distance between tokens is new to them. `far-fitted`
-fits to as many tokens of longer texts, in as many updates. `unrotated` trains such states as in
-the first run.
+fits to as many tokens of longer texts, in as many updates. The runs named `2048` train such states,
+and the control, on longer texts than the first run.
 """
 
 from __future__ import annotations
@@ -55,6 +55,13 @@ FAR_FITTED = {
     "length": 2048,
     "arms": {"state": ARMS["state"], "state-unrotated": UNROTATED},
 }
+LONGER: dict[str, Any] = {
+    "length": 2048,
+    "feature_tokens": FAR["feature_tokens"],
+    "tokens": 6 * 12 * 2 * 2048,  # nearly as many as in the first run
+    "measure_every": 12 * 2 * 2048,
+    "last": [["lists", 256, 32], ["passages", 1024, 16], *FAR["last"][:2], UNSEEN],
+}
 SHORT, LONG, LONGEST = 6 * MARK, 24 * MARK, 54 * MARK
 BASE: dict[str, Any] = {
     **distilled_runs.BASE,
@@ -87,7 +94,8 @@ def runs(kind: str, smoke: bool) -> list[Run]:
         ("softmax-8", {"softmax_heads": 8, "last": [*BASE["last"], UNSEEN]}),
         (long, {"tokens": LONG, "goes_on": none, "keeps_end": True}),
         ("softmax-16", {"softmax_heads": 16, "last": [*BASE["last"], UNSEEN]}),
-        ("softmax-0-unrotated", {"arms": {"state-unrotated": UNROTATED}}),
+        ("softmax-0-2048-state", {**LONGER, "arms": {"state-unrotated": UNROTATED}}),
+        ("softmax-0-2048-window", {**LONGER, "arms": {"window": ARMS["window"]}}),
         ("softmax-0-longest", {"tokens": LONGEST, "goes_on": long}),
     ]
     return [
