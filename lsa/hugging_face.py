@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .checks import instance
-from .llama import Attention, LlamaConfig, chosen, mixed, mixes_of
+from .llama import Attention, LlamaConfig, chosen, mixed, mixes_of, placed
 from .llama_files import ATTENTION
 
 NAME = "lsa_window_state"
@@ -56,7 +56,12 @@ def window_state(
     q, k, v = (x.transpose(1, 2) for x in (query, key, value))
     T, L = q.shape[1], k.shape[1]
     q = F.pad(q, (0, 0, 0, 0, L - T, 0))  # the state is formed from all tokens
-    o = mixed(module.parts, q, k, v, lambda i, *qkv: module.mixes[i](*qkv))
+
+    def each(i: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        mix = module.mixes[i]
+        return mix(*placed(mix, q, k, 0, module.rope_base), v)
+
+    o = mixed(module.parts, q, k, v, each)
     return o[:, L - T :], None
 
 
@@ -92,22 +97,19 @@ def attend(model: Any, attention: Attention | None = None) -> None:
     if attention is None:
         raise ValueError(f"attention: expected kinds, or {ATTENTION} in config.json, got neither")
     theirs = model.config
+    rope = theirs.rope_parameters
+    if rope.get("rope_type", "default") != "default":  # other positions are computed from these
+        raise ValueError(f"rope_type: expected 'default', got {rope['rope_type']!r:.60}")
     config = LlamaConfig(
         n_layer=theirs.num_hidden_layers,
         n_head=theirs.num_attention_heads,
         n_kv_head=theirs.num_key_value_heads,
         head_width=theirs.head_dim,
     )
-    heads_of_layers = chosen(attention, config)
-    for head in (head for heads in heads_of_layers for head in heads):
-        for option, value in (("adjacent", False), ("rotary", True)):
-            if head.get(option, value) != value:
-                expected = f"{option} {value} here: transformers rotates q and k"
-                raise ValueError(f"attention: expected {expected}, got {head[option]}")
-    each = [mixes_of(heads, config) for heads in heads_of_layers]
+    each = [mixes_of(heads, config) for heads in chosen(attention, config)]
     for layer, (parts, mixes) in zip(model.model.layers, each, strict=True):
         module = layer.self_attn
-        module.parts = parts
+        module.parts, module.rope_base = parts, rope["rope_theta"]
         module.mixes = mixes.to(module.q_proj.weight)
     setattr(theirs, ATTENTION, {key: dict(value) for key, value in attention.items()})
     model.set_attn_implementation(NAME)

@@ -170,6 +170,21 @@ def mixed(parts: Parts, q: Tensor, k: Tensor, v: Tensor, each: Callable[..., Ten
     return torch.cat(found, 2)[:, :, back]
 
 
+def placed(mix: Any, q: Tensor, k: Tensor, start: int, base: float) -> tuple[Tensor, Tensor]:
+    """q and k from position `start` on as a mix takes them: also at other positions, side by side.
+
+    With `adjacent` q also as the first tokens see it, without `rotary` q and k also at position 0.
+    """
+    position = positions(start, q)
+    faces = [q]
+    if getattr(mix, "adjacent", False):
+        faces.append(rotated(q, (mix.first + mix.window - 1 - position).clamp(max=0), base))
+    if not getattr(mix, "rotary", True):
+        faces.append(rotated(q, -position, base))
+        k = torch.cat((k, rotated(k, -position, base)), -1)
+    return torch.cat(faces, -1), k
+
+
 class LlamaAttention(nn.Module):
     """Grouped-query attention in which each head may attend differently. [B, T, D] to [B, T, D]."""
 
@@ -195,25 +210,10 @@ class LlamaAttention(nn.Module):
         position = positions(start, x)
         return rotated(q, position, base), rotated(k, position, base), v
 
-    def placed(self, i: int, q: Tensor, k: Tensor, start: int) -> tuple[Tensor, Tensor]:
-        """q and k of a mix as it takes them: also at other positions, side by side.
-
-        With `adjacent` q is also placed as the first tokens see it. Where the state has no
-        positions (`rotary`), q and k are also placed at position 0.
-        """
-        mix: Any = self.mixes[i]
-        position, base = positions(start, q), self.config.rope_base
-        faces = [q]
-        if getattr(mix, "adjacent", False):
-            faces.append(rotated(q, (mix.first + mix.window - 1 - position).clamp(max=0), base))
-        if getattr(mix, "rotary", True):
-            return torch.cat(faces, -1), k
-        raw_q, raw_k = rotated(q, -position, base), rotated(k, -position, base)
-        return torch.cat((*faces, raw_q), -1), torch.cat((k, raw_k), -1)
-
     def forward(self, x: Tensor) -> Tensor:
         def each(i: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            return self.mixes[i](*self.placed(i, q, k, 0), v)
+            mix = self.mixes[i]
+            return mix(*placed(mix, q, k, 0, self.config.rope_base), v)
 
         o = mixed(self.parts, *self.qkv(x, 0), each=each)
         return self.o_proj(o.flatten(-2))
@@ -225,8 +225,9 @@ class LlamaAttention(nn.Module):
             position, *states = state
 
             def each(i: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-                q, k = self.placed(i, q, k, position)
-                states[i], o = getattr(self.mixes[i], how)(states[i], q, k, v)
+                mix = self.mixes[i]
+                q, k = placed(mix, q, k, position, self.config.rope_base)
+                states[i], o = getattr(mix, how)(states[i], q, k, v)
                 return o
 
             try:

@@ -18,6 +18,10 @@ WAYS = {
     "window": {"all": {"kind": "window", **NEAR}},
     "linear": {"all": {"kind": "linear"}},
     "window-state": {"all": {"kind": "window-state", **NEAR}},
+    "no distance grows": {
+        "all": {"kind": "window-state", **NEAR, "adjacent": True, "rotary": False},
+        "0": {"kind": "window", **NEAR, "adjacent": True},
+    },
     "window-delta": {"all": {"kind": "window-delta", **NEAR}},
     "mixed": {
         "all": {"kind": "window-state", **NEAR},
@@ -144,9 +148,7 @@ def test_what_does_not_fit_is_said_in_a_line(tmp_path):
         attending(WAYS["window"], attention_dropout=0.1).train()(tokens)
 
 
-@pytest.mark.parametrize(("option", "theirs"), [("adjacent", False), ("rotary", True)])
-def test_other_positions_than_theirs_are_refused(option, theirs):
-    near = {"kind": "window-state", **NEAR, option: not theirs}
-    expected = f"^attention: expected {option} {theirs} here: .*, got {not theirs}"
-    with pytest.raises(ValueError, match=expected):
-        attending({"all": near})
+def test_scaled_positions_are_refused():
+    rope = {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4}
+    with pytest.raises(ValueError, match="^rope_type: expected 'default', got 'linear'"):
+        attending(WAYS["window"], rope_parameters=rope)

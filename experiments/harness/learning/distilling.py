@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lsa.llama import Attention, Llama
+from lsa.llama import Attention, Llama, placed
 
 from ..core import checkpoint
 from ..core.checkpoint import CheckpointError
@@ -123,7 +123,7 @@ def fit_features(teacher: Llama, students: Sequence[Student], tokens: Tensor) ->
                 if not any(p.requires_grad for p in mix.parameters()):
                     continue
                 wanted = o[:, :, heads]
-                q_k = attention.placed(place, q[:, :, heads], k[:, :, keys], 0)
+                q_k = placed(mix, q[:, :, heads], k[:, :, keys], 0, teacher.config.rope_base)
                 found = mix(*q_k, v[:, :, keys])
                 error = (found - wanted).square().mean() / wanted.square().mean()
                 (error / len(teacher.blocks)).backward()
