@@ -227,7 +227,7 @@ class WindowStateMix(WindowAndFar):
         return self.n_heads * flops
 
     def state_numbers(self, t: int) -> int:
-        near = 2 * (self.first + self.window) * self.head_width
+        near = (2 if self.rotary else 3) * (self.first + self.window) * self.head_width
         return self.n_heads * (near + self.phi.n_features * (self.head_width + 1))
 
 
