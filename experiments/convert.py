@@ -21,11 +21,13 @@ from .harness.learning.distilled_runs import distill_through
 from .harness.learning.distilling import Distillation
 from .harness.learning.prepared import Split
 from .harness.learning.returning import Tokens, Trained, passages
-from .linearise import ARMS, BASE, NEAR
+from .linearise import ARMS, BASE, LONGER, NEAR, UNROTATED
 from .recipes import RANKED, attention_of, in_turn, ranked_heads, ranking_name
 from .remove_exponential import slopes
 
-WAYS = {arm["kind"]: arm for arm in ARMS.values()}  # how heads attend that may not look back
+# How heads attend that may not look back.
+WAYS = {arm["kind"]: arm for arm in (UNROTATED, ARMS["window"])}
+TEACHING = {**BASE, **LONGER}  # states fitted to shorter texts fail on long ones
 TEXTS = 8  # that rank the heads, as in `remove_exponential`
 Splits = Callable[[], Mapping[str, Split]]
 
@@ -43,7 +45,8 @@ def convert(
     """Convert a model: write config.json, model.safetensors and tokenizer.json into `out`.
 
     model: a GGUF file or a folder of Hugging Face; None: the installed SmolLM2-135M-Instruct.
-    keep: number of heads that may look back, the first of the ranking by gradient.
+    keep: number of heads that may look back, the first of the ranking by gradient. With none the
+        first tokens count as next to the window, and no text is too long for the model.
     way: a key of `WAYS`, how all others attend; `window-state` first learns its features.
     tokens: to learn from through the whole model, rounded up to whole updates. An interrupted
         conversion continues when it is called again.
@@ -78,12 +81,13 @@ def convert(
         or rank(llama, text.tokens, splits()["validation"], distance)
         for distance in distances
     )
-    attention, unfinished = attention_of(WAYS[way], ranking[:keep]), out / "unfinished.pt"
+    confined = WAYS[way] if keep else {**WAYS[way], "adjacent": True}
+    attention, unfinished = attention_of(confined, ranking[:keep]), out / "unfinished.pt"
     if tokens or way == "window-state":
-        update = BASE["texts"] * BASE["length"]
-        config = {**BASE, "softmax_heads": keep, "tokens": -(-tokens // update) * update}
-        config |= {"measure_every": update, "asked": [], "last": [], "arms": {way: WAYS[way]}}
-        config |= {"feature_tokens": BASE["feature_tokens"] * (way == "window-state")}
+        update = TEACHING["texts"] * TEACHING["length"]
+        config = {**TEACHING, "softmax_heads": keep, "tokens": -(-tokens // update) * update}
+        config |= {"measure_every": update, "asked": [], "last": [], "arms": {way: confined}}
+        config |= {"feature_tokens": TEACHING["feature_tokens"] * (way == "window-state")}
         one = Distillation(config, {way: attention}, range(llama.config.n_layer), teacher, splits())
         _teach(one, unfinished)
         llama = one.students[way].model

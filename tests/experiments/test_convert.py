@@ -26,7 +26,7 @@ def folder(tmp_path, made_corpus, monkeypatch):
     """A tiny Llama of bytes, as Hugging Face keeps them; few texts rank it and teach it."""
     monkeypatch.setattr(convert, "TEXTS", 1)
     few = {"texts": 1, "length": 200, "feature_tokens": 400}
-    monkeypatch.setattr(convert, "BASE", {**linearise.BASE, **few})
+    monkeypatch.setattr(convert, "TEACHING", {**linearise.BASE, **few})
     save_llama(teacher().model, tmp_path / "model")
     alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
     text = tokenizers.Tokenizer(
@@ -126,6 +126,7 @@ def test_states_learn_their_features_without_being_asked(folder):
     assert status == 0
     model, before = load_llama(out), load_llama(folder)
     assert any(p.any() for n, p in model.named_parameters() if n.endswith("balance"))
+    assert model.attention["all"]["adjacent"] and not model.attention["all"]["rotary"]
     assert torch.equal(model.blocks[1].mlp.up_proj.weight, before.blocks[1].mlp.up_proj.weight)
 
 
