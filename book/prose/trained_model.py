@@ -4,6 +4,7 @@ from ..figures.lib.records import Record
 from ..figures.trained_model import (
     converted_speed,
     distances,
+    far_states,
     far_weights,
     few_states,
     look_inside,
@@ -74,6 +75,17 @@ def most_alone_layer() -> bool:
 
 def far_adds(column: str, distance: int) -> Mean:
     return whole_model.brings(whole_model.marks()[-1], column, "passages", distance)
+
+
+def longer(arm: str) -> Mean:
+    """Change of the loss after 4,096 tokens if states are fitted to longer texts."""
+    return far_states.changed("loss", (far_states.LONG, arm), (far_states.SHORT, arm), FAR)
+
+
+def unrotated(run: str) -> Mean:
+    """The same if the states of a run read q and k without rotary positions."""
+    arms = far_states.UNROTATED, far_states.ROTARY
+    return far_states.changed("loss", *((run, arm) for arm in arms), FAR)
 
 
 VERDICTS = {
@@ -171,7 +183,7 @@ VERDICTS = {
         and distances.way("but", SOME, 2048, distances.AT_FAR) < 0.3
         and distances.way("but", SOME, HERE, distances.AT_FAR) < 0.3
     ),
-    "the first 24 by attention mass keep {glue:text}`names_mass_alone`": lambda: (
+    "of the gain of passages, and most of that of names": lambda: (
         gain(confined(FEW, "mass", "lists")) < 0.1 * gain(confined(0, text="lists"))
         and 0.9
         < gain(first_alone(SOME, "mass", "lists")) / distances.gain("here", HERE, "lists").mean
@@ -217,13 +229,24 @@ VERDICTS = {
         and whole_model.untrained()["unseen"].mean > whole_model.untrained()["recall"].mean
         and abs(whole_model.untrained()["gain"].mean - whole_model.brings(0, "gain").mean) < 0.01
     ),
-    "Prose loses little": lambda: every(
+    "On the tokens that come once, the loss is": lambda: every(
         whole_model.rise(arm, whole_model.marks()[-1]).mean < 0.1 for arm in ("state", "window")
     ),
     "With 4,096 tokens between, states change the gain by": lambda: (
         is_below(far_adds("gain", 4096)) and is_above(far_adds("gain", 1024))
     ),
     "the gain with states rose by": lambda: is_above(whole_model.changed("state")),
+    "The cause is the texts that they learned from": lambda: (
+        is_above(far_states.adds("loss", (far_states.SHORT, far_states.ROTARY), FAR))
+        and is_below(longer(far_states.ROTARY))
+        and longer(far_states.ROTARY).mean < unrotated(far_states.SHORT).mean
+    ),
+    "and to a lesser part rotary positions": lambda: every(
+        is_below(unrotated(run)) for run in far_states.RUNS
+    ),
+    "they no longer raise the loss after 4,096": lambda: (
+        far_states.adds("loss", (far_states.LONG, far_states.ROTARY), FAR).mean < 0.03
+    ),
     "over a hundred times as many": lambda: whole_model.marks()[-1] < 40e6 / 100,
     "a briefly trained state brings back almost none of the gain": lambda: few_states.way() < 0.03,
     "States in the first 24 heads add more": lambda: (
@@ -251,11 +274,6 @@ VERDICTS = {
             - few_states.arm_loss(few_states.WINDOW, few_states.FAR).mean
         )
         < 0.05
-    ),
-    "More learned features add no more": lambda: every(
-        few_states.arm_brings(arm, "gain").mean
-        < few_states.arm_brings(few_states.STATE, "gain").mean + 0.01
-        for arm in ("hedgehog-512", "hedgehog-2048")
     ),
     "keep the same shares of recall to three points": lambda: every(
         abs(far_weights.recall(name).mean / recall(first_alone(SOME)).mean - far_weights.way(name))

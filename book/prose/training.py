@@ -14,7 +14,6 @@ from ..figures.index.race_numbers import (
 )
 from ..figures.lib.pairs import compare
 from ..figures.lib.records import have
-from ..figures.three_modes import block_speed
 from ..figures.training import (
     far_heads,
     long_race,
@@ -78,9 +77,6 @@ VERDICTS = {
     "It ends below every attention at every context": lambda: min(convolution_leads()) > 0.03,
     "in one of three seeds softmax ends lower": lambda: (
         [gap > 0 for gap in race.differences("linear", "softmax", race.MAIN)].count(True) == 1
-    ),
-    "Wider models gain less": lambda: every(
-        block_speed.ratio_to_softmax(scale, 16384) < race.ratio(16384) for scale in ("124M", "1.5B")
     ),
     "ends lower than both at every context, and its updates are faster": lambda: (
         min(convolution_leads()) > 0.03

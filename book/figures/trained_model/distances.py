@@ -27,7 +27,6 @@ from .remove_exponential import (
     FEW,
     SOME,
     TEXTS,
-    first_alone,
     kept_recall,
     lost_gain,
     missing,
@@ -187,5 +186,4 @@ def numbers() -> dict[str, str]:
         at_4096_far_recall=lambda: percent(kept_recall(run_of(*CASES["far"], distance=FAR))),
         both_second=lambda: fewer(change(both(), "second")),
         names_gain=lambda: gain("softmax", HERE, "lists"),
-        names_mass_alone=lambda: measured(first_alone(SOME, "mass", "lists"), "gain"),
     )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from ..lib.records import NotMeasuredError, Record, need, rows
+from ..lib.format import in_words
+from ..lib.records import NotMeasuredError
 from ..lib.tables import Missing, Table
 from . import whole_model
 from .measured import FAR, HERE, Mean, mean_of
 from .whole_model import EXPERIMENT
 
 DISTANCES = (HERE, 1024, FAR)
-SHORT, LONG = "softmax-0-far", "softmax-0-far-fitted"  # runs, by the length of the fit's texts
+SHORT, LONG = RUNS = ("softmax-0-far", "softmax-0-far-fitted")  # by the length of the fit's texts
 ROTARY, UNROTATED = "state", "state-unrotated"  # arms, by what the states read
 READS = {ROTARY: "rotated", UNROTATED: "unrotated"}
 WINDOW = "window"  # the control, in the first run
@@ -20,73 +21,62 @@ def fitted_to(run: str) -> int:
     return whole_model.stored(run)["config"]["length"]
 
 
-def _column(run: str, arm: str, column: str, distance: int, kind: str = "passages") -> dict:
-    return whole_model.by_text(arm, 0, column, kind, distance, run=run)
-
-
-def _recall(run: str, arm: str, distance: int) -> dict[int, float]:
-    alone = _column(run, arm, "second", distance, "unseen")
-    return {text: alone[text] - with_it for text, with_it in
-            _column(run, arm, "second", distance).items()}  # fmt: skip
-
-
-def adds(what: str, run: str, arm: str, distance: int) -> Mean:
-    """What states add to the control's "loss" or "recall", text by text. NotMeasuredError.
+def values(what: str, run: str, arm: str, distance: int) -> dict[int, float]:
+    """ "loss", "gain" or "recall" by text. Raises NotMeasuredError.
 
     Loss: of all tokens that come once. Recall: the loss that a copy takes off its passage.
     """
-    found = (
-        _recall(name, who, distance) if what == "recall" else _column(name, who, what, distance)
-        for name, who in ((run, arm), (SHORT, WINDOW))
-    )
-    state, window = found
-    return mean_of([state[text] - window[text] for text in window])
+
+    def column(name: str, kind: str = "passages") -> dict[int, float]:
+        return whole_model.by_text(arm, 0, name, kind, distance, run=run)
+
+    if what != "recall":
+        return column(what)
+    alone = column("second", "unseen")
+    return {text: alone[text] - copied for text, copied in column("second").items()}
 
 
-def missed(run: str, arm: str) -> float:
-    """Share of the heads' outputs that the states miss after the fit: mean of the last updates."""
-    found = [row["missed"] for row in rows(whole_model.stored(run), "features", arm=arm)]
-    last = need(found, f"{EXPERIMENT}: no features of {arm}")[-8:]
-    return sum(last) / len(last)
-
-
-def changed(arm: str, run: str, other_arm: str, other_run: str, distance: int) -> Mean:
-    """Loss with one kind of states less that with another, text by text. NotMeasuredError."""
-    own, than = (
-        _column(name, who, "loss", distance) for name, who in ((run, arm), (other_run, other_arm))
-    )
+def changed(what: str, case: tuple[str, str], other: tuple[str, str], distance: int) -> Mean:
+    """The values of a run's arm less those of another, text by text. NotMeasuredError."""
+    own, than = (values(what, *one, distance) for one in (case, other))
     return mean_of([own[text] - than[text] for text in own])
 
 
-def cases() -> list[tuple[str, str]]:
-    """Runs and arms with states that are stored."""
-    found: list[tuple[str, str]] = []
-    for run in (SHORT, LONG):
-        for arm in READS:
-            try:
-                adds("loss", run, arm, FAR)
-            except NotMeasuredError:
-                continue
-            found.append((run, arm))
-    return found
+def adds(what: str, case: tuple[str, str], distance: int) -> Mean:
+    """What the states of a run's arm add to the control's values. Raises NotMeasuredError."""
+    return changed(what, case, (SHORT, WINDOW), distance)
 
 
 def table() -> Table | Missing:
     """What each kind of states adds to the loss and to recall, by distance."""
-    if not (known := cases()):
-        return Missing(EXPERIMENT)
-    cells = [
-        [
-            f"{READS[arm]}, {fitted_to(run):,}",
-            *(str(adds(what, run, arm, distance)) for what in ("loss", "recall")
-              for distance in DISTANCES),
+    columns = [(what, distance) for what in ("loss", "recall") for distance in DISTANCES]
+    try:
+        cells = [
+            [
+                f"{READS[arm]}, {fitted_to(run):,}",
+                *(str(adds(what, (run, arm), distance)) for what, distance in columns),
+            ]
+            for run in RUNS
+            for arm in READS
         ]
-        for run, arm in known
-    ]  # fmt: skip
-    titles = ["q and k, fitted to", *(f"loss, {distance:,}" for distance in DISTANCES)]
-    return Table([*titles, *(f"recall, {distance:,}" for distance in DISTANCES)], cells)
+    except NotMeasuredError:
+        return Missing(EXPERIMENT)
+    titles = ["q and k, texts of", *(f"{what}, {distance:,}" for what, distance in columns)]
+    return Table(titles, cells)
 
 
-def sources() -> list[Record]:
-    """The runs. Raises NotMeasuredError."""
-    return [whole_model.stored(run) for run in (SHORT, LONG)]
+def numbers() -> dict[str, str]:
+    """Numbers for the chapter."""
+
+    def far(run: str, arm: str, what: str = "loss") -> Mean:
+        return adds(what, (run, arm), FAR)
+
+    return in_words(
+        fit_short=lambda: f"{fitted_to(SHORT):,}",
+        fit_long=lambda: f"{fitted_to(LONG):,}",
+        fit_far_short=lambda: far(SHORT, ROTARY),
+        fit_far_short_unrotated=lambda: far(SHORT, UNROTATED),
+        fit_far_long=lambda: far(LONG, ROTARY),
+        fit_far_long_unrotated=lambda: far(LONG, UNROTATED),
+        fit_far_gain=lambda: far(LONG, UNROTATED, "gain"),
+    )

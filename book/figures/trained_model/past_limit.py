@@ -13,6 +13,8 @@ READERS = {
     "24-heads": "24",
     "confined": "none",
     "confined-adjacent": "none, adjacent",
+    "states": "none, states",
+    "states-adjacent": "none, states, adjacent",
 }
 
 

@@ -1,0 +1,44 @@
+"""Fitted states as their table reads them: differences to the control, text by text."""
+
+import pytest
+
+from book.figures.lib.tables import Missing
+from book.figures.trained_model import far_states, whole_model
+from tests.book.figures.made_up import columns
+
+CONFIG = {"config": {"length": 512}}
+
+
+def test_states_are_compared_with_the_control_of_the_first_run(monkeypatch):
+    rows = [
+        ("window", 0, "passages", 4096, 0, 3.0, 4.0),
+        ("window", 0, "unseen", 4096, 0, 3.1, 4.1),
+        ("state", 0, "passages", 4096, 0, 3.3, 4.5),
+        ("state", 0, "unseen", 4096, 0, 3.3, 4.8),
+    ]
+    table = columns("arm tokens kind distance text loss second", rows)
+    short = {
+        "name": far_states.SHORT,
+        "path": "here",
+        "tables": {"measured": table},
+        "config": {"length": 512},
+    }
+    rows = [
+        ("state", 0, "passages", 4096, 0, 2.9, 3.0),
+        ("state", 0, "unseen", 4096, 0, 2.9, 3.4),
+    ]
+    table = columns("arm tokens kind distance text loss second", rows)
+    long = {
+        "name": far_states.LONG,
+        "path": "there",
+        "tables": {"measured": table},
+        "config": {"length": 512},
+    }
+    monkeypatch.setattr(whole_model, "learned", lambda experiment: [short, long])
+    first, second = ((run, far_states.ROTARY) for run in far_states.RUNS)
+    assert far_states.adds("loss", first, 4096).mean == pytest.approx(0.3)
+    assert far_states.adds("recall", first, 4096).mean == pytest.approx(0.2)
+    assert far_states.adds("loss", second, 4096).mean == pytest.approx(-0.1)
+    assert far_states.adds("recall", second, 4096).mean == pytest.approx(0.3)
+    assert far_states.changed("loss", second, first, 4096).mean == pytest.approx(-0.4)
+    assert isinstance(far_states.table(), Missing)  # without 256 tokens between the copies
