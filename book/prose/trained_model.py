@@ -236,12 +236,14 @@ VERDICTS = {
         is_below(far_adds("gain", 4096)) and is_above(far_adds("gain", 1024))
     ),
     "the gain with states rose by": lambda: is_above(whole_model.changed("state")),
-    "The cause is the texts that they learned from": lambda: (
+    "There the cause is the length of the texts that they were fitted to": lambda: (
         is_above(far_states.adds("loss", (far_states.SHORT, far_states.ROTARY), FAR))
         and is_below(longer(far_states.ROTARY))
-        and longer(far_states.ROTARY).mean < unrotated(far_states.SHORT).mean
     ),
-    "and to a lesser part rotary positions": lambda: every(
+    "and to a lesser part rotary positions": lambda: (
+        longer(far_states.ROTARY).mean < unrotated(far_states.SHORT).mean < 0
+    ),
+    "Reading q and k without rotary positions helps in both cases": lambda: every(
         is_below(unrotated(run)) for run in far_states.RUNS
     ),
     "they no longer raise the loss after 4,096": lambda: (

@@ -6,7 +6,7 @@ import pytest
 
 from tests.browser.pages import soup_of
 
-MOST = {"kernels": 3600, "training": 4000, "trained-model": 3250, "many-devices": 3000}
+MOST = {"kernels": 3600, "training": 4000, "trained-model": 3320, "many-devices": 3000}
 TWELVE = (
     "sequences", "sequence-transformations", "causal-transformations", "state-machines",
     "linear-self-attention", "three-modes", "kernels", "sampling", "training", "long-context",

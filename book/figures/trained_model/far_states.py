@@ -6,7 +6,7 @@ from ..lib.format import in_words
 from ..lib.records import NotMeasuredError
 from ..lib.tables import Missing, Table
 from . import whole_model
-from .measured import FAR, HERE, Mean, mean_of
+from .measured import FAR, HERE, Mean, mean_of, signed
 from .whole_model import EXPERIMENT
 
 DISTANCES = (HERE, 1024, FAR)
@@ -48,35 +48,33 @@ def adds(what: str, case: tuple[str, str], distance: int) -> Mean:
 
 
 def table() -> Table | Missing:
-    """What each kind of states adds to the loss and to recall, by distance."""
-    columns = [(what, distance) for what in ("loss", "recall") for distance in DISTANCES]
+    """What each kind of states adds to the loss, by distance."""
     try:
         cells = [
             [
-                f"{READS[arm]}, {fitted_to(run):,}",
-                *(str(adds(what, (run, arm), distance)) for what, distance in columns),
+                READS[arm],
+                f"{fitted_to(run):,}",
+                *(str(adds("loss", (run, arm), distance)) for distance in DISTANCES),
             ]
             for run in RUNS
             for arm in READS
         ]
     except NotMeasuredError:
         return Missing(EXPERIMENT)
-    titles = ["q and k, texts of", *(f"{what}, {distance:,}" for what, distance in columns)]
-    return Table(titles, cells)
+    between = (f"{distance:,} between" for distance in DISTANCES)
+    return Table(["q and k", "texts of the fit", *between], cells)
 
 
 def numbers() -> dict[str, str]:
     """Numbers for the chapter."""
 
-    def far(run: str, arm: str, what: str = "loss") -> Mean:
-        return adds(what, (run, arm), FAR)
+    def recall(distance: int) -> str:
+        found = [adds("recall", (run, arm), distance).mean for run in RUNS for arm in READS]
+        return " to ".join(signed(end(found)) for end in (min, max))
 
     return in_words(
         fit_short=lambda: f"{fitted_to(SHORT):,}",
         fit_long=lambda: f"{fitted_to(LONG):,}",
-        fit_far_short=lambda: far(SHORT, ROTARY),
-        fit_far_short_unrotated=lambda: far(SHORT, UNROTATED),
-        fit_far_long=lambda: far(LONG, ROTARY),
-        fit_far_long_unrotated=lambda: far(LONG, UNROTATED),
-        fit_far_gain=lambda: far(LONG, UNROTATED, "gain"),
+        fit_recall=lambda: recall(HERE),
+        fit_far_recall=lambda: recall(FAR),
     )

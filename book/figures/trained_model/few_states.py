@@ -191,7 +191,6 @@ def numbers() -> dict[str, str]:
         few_states_more=lambda: brings("gain", heads=24),
         few_states_more_seeds=lambda: how_many_seeds(len(students(heads=24))),
         few_states_more_way=lambda: percent(way(24)),
-        few_states_more_state=lambda: gain(STATE, heads=24),
         few_law=lambda: percent(by_the_law()),
         few_missed=lambda: percent(fmean(missed()[-LAST:])),
         few_missed_first=lambda: percent(missed()[0]),
