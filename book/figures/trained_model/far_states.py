@@ -9,7 +9,7 @@ from . import whole_model
 from .measured import FAR, HERE, Mean, mean_of, signed
 from .whole_model import EXPERIMENT
 
-DISTANCES = (HERE, 1024, FAR)
+DISTANCES = (HERE, FAR)
 SHORT, LONG = RUNS = ("softmax-0-far", "softmax-0-far-fitted")  # by the length of the fit's texts
 ROTARY, UNROTATED = "state", "state-unrotated"  # arms, by what the states read
 READS = {ROTARY: "rotated", UNROTATED: "unrotated"}
@@ -61,8 +61,8 @@ def table() -> Table | Missing:
         ]
     except NotMeasuredError:
         return Missing(EXPERIMENT)
-    between = (f"{distance:,} between" for distance in DISTANCES)
-    return Table(["q and k", "texts of the fit", *between], cells)
+    after = (f"after {distance:,}" for distance in DISTANCES)
+    return Table(["q and k", "texts of the fit", *after], cells)
 
 
 def numbers() -> dict[str, str]:
