@@ -18,6 +18,7 @@ from ..figures.trained_model.measured import (
     HERE,
     NEAR,
     Mean,
+    by_novel,
     change,
     measured,
     more_recall,
@@ -248,6 +249,14 @@ VERDICTS = {
     ),
     "they no longer raise the loss after 4,096": lambda: (
         far_states.adds("loss", (far_states.LONG, far_states.ROTARY), FAR).mean < 0.03
+    ),
+    "and other gains' intervals widen as much": lambda: every(
+        by_novel(run, "gain").half > 2 * measured(run, "gain").half
+        for run in (confined(0), confined(FEW), everywhere(), first_alone(SOME))
+    ),
+    "may not look back (eight random heads: at most": lambda: every(
+        measured(run, "cut").mean < measured(confined(FEW), "cut").mean / 2
+        for run in random_orders("first", FEW)
     ),
     "over a hundred times as many": lambda: whole_model.marks()[-1] < 40e6 / 100,
     "a briefly trained state brings back almost none of the gain": lambda: few_states.way() < 0.03,

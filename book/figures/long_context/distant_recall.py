@@ -114,12 +114,15 @@ def figure(id: str = "found-again") -> Explorable | Missing:
 
 
 def _guesses(series: list[Series]) -> list[Series]:
-    """The level of a model that answers with any of the text's values."""
+    """The level of a model that answers with any of the asked pairs' values, in noise.
+
+    Other pairs have values too.
+    """
     ends = [distance for one in series for distance in one.columns["distance"]]
     level = 100 / _pairs()
     columns: dict[str, list] = {"distance": [min(ends), max(ends)]}
     columns |= {name: [level, level] for name in ("right", "low", "high")}
-    return [Series({}, columns, label="one of the values, guessed")]
+    return [Series({"between": "noise"}, columns, label="one of the values, guessed")]
 
 
 def _first() -> Record:

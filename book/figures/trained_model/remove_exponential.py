@@ -23,6 +23,7 @@ from .measured import (
     recall,
     run_of,
     sets,
+    signed,
     softmax_of,
     stored,
 )
@@ -262,6 +263,9 @@ def numbers() -> dict[str, str]:
             near_gain=lambda: measured(everywhere(), "gain"),
             sinkless_rise=lambda: measured(everywhere("window-64-0"), "cut"),
             one_token_rise=lambda: measured(everywhere("window-64-1"), "cut"),
+            random_rise=lambda: signed(
+                max(measured(run, "cut").mean for run in random_orders("first", FEW))
+            ),
             few_rise=lambda: measured(confined(FEW), "cut"),
             few_gain=lambda: measured(confined(FEW), "gain"),
             softmax_recall=lambda: recall(confined(0)),
