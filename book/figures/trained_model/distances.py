@@ -180,6 +180,9 @@ def numbers() -> dict[str, str]:
         at_4096_some=lambda: percent(way("but", SOME, FAR)),
         at_4096_far=lambda: percent(way("but", SOME, FAR, AT_FAR)),
         near_rise_4096=lambda: measured(run_of(*CASES["none"], distance=FAR), "cut"),
+        adjacent_rise_4096=lambda: measured(
+            run_of("all", "window-64-4-adjacent", distance=FAR), "cut"
+        ),
         few_rise_4096=lambda: measured(run_of("first", f"gradient-{FEW}", distance=FAR), "cut"),
         both_rise_4096=lambda: measured(both(), "cut"),
         both_256=lambda: percent(way("but", MORE, HERE, AT_BOTH)),
