@@ -84,16 +84,21 @@ def convert(
     confined = WAYS[way] if keep else {**WAYS[way], "adjacent": True}
     attention, unfinished = attention_of(confined, ranking[:keep]), out / "unfinished.pt"
     if tokens or way == "window-state":
-        update = TEACHING["texts"] * TEACHING["length"]
-        config = {**TEACHING, "softmax_heads": keep, "tokens": -(-tokens // update) * update}
-        config |= {"measure_every": update, "asked": [], "last": [], "arms": {way: confined}}
-        config |= {"feature_tokens": TEACHING["feature_tokens"] * (way == "window-state")}
+        config = _lessons(keep, {way: confined}, tokens)
         one = Distillation(config, {way: attention}, range(llama.config.n_layer), teacher, splits())
         _teach(one, unfinished)
         llama = one.students[way].model
     save_llama(llama, out, attention=attention)
     text.save(out)
     unfinished.unlink(missing_ok=True)
+
+
+def _lessons(keep: int, arms: Mapping[str, Mapping[str, Any]], tokens: int) -> dict[str, Any]:
+    """The configuration of a `Distillation`: what the one of `arms` learns from."""
+    update = TEACHING["texts"] * TEACHING["length"]
+    config = {**TEACHING, "softmax_heads": keep, "tokens": -(-tokens // update) * update}
+    config |= {"measure_every": update, "asked": [], "last": [], "arms": arms}
+    return config | {"feature_tokens": TEACHING["feature_tokens"] * ("window-state" in arms)}
 
 
 def stored_ranking(sha256: str, distance: int = RANKED) -> list[tuple[int, int]]:
