@@ -1,4 +1,4 @@
-"""States in every head, fitted but not trained, on texts longer than those of their fit."""
+"""States in every head on texts longer than those that they were fitted to."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ def fitted_to(run: str) -> int:
 
 
 def values(what: str, run: str, arm: str, distance: int) -> dict[int, float]:
-    """ "loss", "gain" or "recall" by text. Raises NotMeasuredError.
+    """ "loss", "gain" or "recall" by text, at a run's end. Raises NotMeasuredError.
 
     Loss: of all tokens that come once. Recall: the loss that a copy takes off its passage.
     """
 
+    tokens = whole_model.stored(run)["config"]["tokens"]
+
     def column(name: str, kind: str = "passages") -> dict[int, float]:
-        return whole_model.by_text(arm, 0, name, kind, distance, run=run)
+        return whole_model.by_text(arm, tokens, name, kind, distance, run=run)
 
     if what != "recall":
         return column(what)

@@ -6,7 +6,7 @@ from book.figures.lib.tables import Missing
 from book.figures.trained_model import far_states, whole_model
 from tests.book.figures.made_up import columns
 
-CONFIG = {"config": {"length": 512}}
+CONFIG = {"config": {"length": 512, "tokens": 0}}
 
 
 def test_states_are_compared_with_the_control_of_the_first_run(monkeypatch):
@@ -21,7 +21,7 @@ def test_states_are_compared_with_the_control_of_the_first_run(monkeypatch):
         "name": far_states.SHORT,
         "path": "here",
         "tables": {"measured": table},
-        "config": {"length": 512},
+        **CONFIG,
     }
     rows = [
         ("state", 0, "passages", 4096, 0, 2.9, 3.0),
@@ -32,7 +32,7 @@ def test_states_are_compared_with_the_control_of_the_first_run(monkeypatch):
         "name": far_states.LONG,
         "path": "there",
         "tables": {"measured": table},
-        "config": {"length": 512},
+        **CONFIG,
     }
     monkeypatch.setattr(whole_model, "learned", lambda experiment: [short, long])
     first, second = ((run, far_states.ROTARY) for run in far_states.RUNS)
