@@ -153,20 +153,24 @@ def predictions(teacher: Llama, tokens: Tensor) -> Tensor:
 
 
 def teach(student: Llama, tokens: Tensor, wanted: Tensor) -> float:
-    """Add the gradients of the student's divergence from `predictions`; returns it, in nats."""
-    x = student.hidden(tokens)
-    grads, total = [], 0.0
-    for part, target in zip(
-        x.detach().flatten(0, 1).split(AT_ONCE), wanted.split(AT_ONCE), strict=True
-    ):
-        part.requires_grad_()
-        found = student.head(part).log_softmax(-1)
-        loss = F.kl_div(found, target, log_target=True, reduction="sum") / len(wanted)
-        loss.backward()
-        grads.append(cast("Tensor", part.grad))
-        total += loss.item()
-    if x.requires_grad:
-        x.backward(torch.cat(grads).view_as(x))
+    """Add the gradients of the student's divergence from `predictions`; returns it, in nats.
+
+    Text by text: states of long texts need gigabytes for their gradients.
+    """
+    total = 0.0
+    for text, wanted_there in zip(tokens.split(1), wanted.split(tokens.shape[1]), strict=True):
+        x, grads = student.hidden(text), []
+        for part, target in zip(
+            x.detach()[0].split(AT_ONCE), wanted_there.split(AT_ONCE), strict=True
+        ):
+            part.requires_grad_()
+            found = student.head(part).log_softmax(-1)
+            loss = F.kl_div(found, target, log_target=True, reduction="sum") / len(wanted)
+            loss.backward()
+            grads.append(cast("Tensor", part.grad))
+            total += loss.item()
+        if x.requires_grad:
+            x.backward(torch.cat(grads).view_as(x))
     return total
 
 
