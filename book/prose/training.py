@@ -329,7 +329,7 @@ VERDICTS = {
         is_undecided(over_seeds(LINEAR_BEHIND))
         and abs(over_seeds(LINEAR_BEHIND).mean) + (over_seeds(LINEAR_BEHIND).half or 1) < 0.015
     ),
-    "a window of 128 bytes pays as much (one seed)": lambda: is_undecided(window_apart("linear")),
+    "a window of 128 bytes ends as low (one seed)": lambda: is_undecided(window_apart("linear")),
     "Softmax in a window of 128 bytes ends as near": lambda: every(
         abs(over_seeds(("window", other)).mean) < 0.01 for other in race.PAIR
     ),

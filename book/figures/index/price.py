@@ -13,7 +13,7 @@ from ..trained_model.measured import EXPERIMENT, HEADS, by_novel, columns_of, me
 from ..trained_model.remove_exponential import SOME, confined, everywhere, first_alone
 
 WHAT = {"gain": "Gain of a passage", "cut": "Rise of the loss"}
-MOST = 40  # heads that the figure shows; with more the gain is no lower
+MOST = 40  # heads that the figure shows; they keep all of the gain
 PAIRS = 64  # keys and values of a text in the recall test
 
 

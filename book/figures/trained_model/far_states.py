@@ -22,11 +22,10 @@ def fitted_to(run: str) -> int:
 
 
 def values(what: str, run: str, arm: str, distance: int) -> dict[int, float]:
-    """ "loss", "gain" or "recall" by text, at a run's end. Raises NotMeasuredError.
+    """A measure by text, at a run's end: loss, gain or recall. Raises NotMeasuredError.
 
     Loss: of all tokens that come once. Recall: the loss that a copy takes off its passage.
     """
-
     tokens = whole_model.stored(run)["config"]["tokens"]
 
     def column(name: str, kind: str = "passages") -> dict[int, float]:

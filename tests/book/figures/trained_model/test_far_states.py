@@ -6,35 +6,26 @@ from book.figures.lib.tables import Missing
 from book.figures.trained_model import far_states, whole_model
 from tests.book.figures.made_up import columns
 
-CONFIG = {"config": {"length": 512, "tokens": 0}}
+
+def run(name, rows):
+    table = columns("arm tokens kind distance text loss second", rows)
+    config = {"length": 512, "tokens": 0}
+    return {"name": name, "path": "here", "config": config, "tables": {"measured": table}}
 
 
 def test_states_are_compared_with_the_control_of_the_first_run(monkeypatch):
-    rows = [
+    short = [
         ("window", 0, "passages", 4096, 0, 3.0, 4.0),
         ("window", 0, "unseen", 4096, 0, 3.1, 4.1),
         ("state", 0, "passages", 4096, 0, 3.3, 4.5),
         ("state", 0, "unseen", 4096, 0, 3.3, 4.8),
     ]
-    table = columns("arm tokens kind distance text loss second", rows)
-    short = {
-        "name": far_states.SHORT,
-        "path": "here",
-        "tables": {"measured": table},
-        **CONFIG,
-    }
-    rows = [
+    long = [
         ("state", 0, "passages", 4096, 0, 2.9, 3.0),
         ("state", 0, "unseen", 4096, 0, 2.9, 3.4),
     ]
-    table = columns("arm tokens kind distance text loss second", rows)
-    long = {
-        "name": far_states.LONG,
-        "path": "there",
-        "tables": {"measured": table},
-        **CONFIG,
-    }
-    monkeypatch.setattr(whole_model, "learned", lambda experiment: [short, long])
+    stored = [run(far_states.SHORT, short), run(far_states.LONG, long)]
+    monkeypatch.setattr(whole_model, "learned", lambda experiment: stored)
     first, second = ((run, far_states.ROTARY) for run in far_states.RUNS)
     assert far_states.adds("loss", first, 4096).mean == pytest.approx(0.3)
     assert far_states.adds("recall", first, 4096).mean == pytest.approx(0.2)
