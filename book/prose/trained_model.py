@@ -250,6 +250,18 @@ VERDICTS = {
     "they no longer raise the loss after 4,096": lambda: (
         far_states.adds("loss", (far_states.LONG, far_states.ROTARY), FAR).mean < 0.03
     ),
+    "After 4,096 tokens only unrotated states do, trained on long texts": lambda: (
+        is_above(far_states.trained("gain", FAR)) and is_below(far_adds("gain", FAR))
+    ),
+    "Both recall little": lambda: (
+        far_states.trained("recall", HERE).mean < recall(confined(0)).mean / 20
+    ),
+    "There they take {glue:text}`long_far_loss` off the loss": lambda: is_below(
+        far_states.trained("loss", FAR)
+    ),
+    "states that are only fitted add {glue:text}`fit_recall`": lambda: (
+        is_above(far_states.trained("recall", HERE)) and is_above(far_states.trained("recall", FAR))
+    ),
     "and other gains' intervals widen as much": lambda: every(
         by_novel(run, "gain").half > 2 * measured(run, "gain").half
         for run in (confined(0), confined(FEW), everywhere(), first_alone(SOME))

@@ -14,6 +14,7 @@ SHORT, LONG = RUNS = ("softmax-0-far", "softmax-0-far-fitted")  # by the length 
 ROTARY, UNROTATED = "state", "state-unrotated"  # arms, by what the states read
 READS = {ROTARY: "rotated", UNROTATED: "unrotated"}
 WINDOW = "window"  # the control, in the first run
+TRAINED = ("softmax-0-2048-state", UNROTATED), ("softmax-0-2048-window", WINDOW)  # and its control
 
 
 def fitted_to(run: str) -> int:
@@ -48,6 +49,11 @@ def adds(what: str, case: tuple[str, str], distance: int) -> Mean:
     return changed(what, case, (SHORT, WINDOW), distance)
 
 
+def trained(what: str, distance: int) -> Mean:
+    """What trained, unrotated states add to their control's values. Raises NotMeasuredError."""
+    return changed(what, *TRAINED, distance)
+
+
 def table() -> Table | Missing:
     """What each kind of states adds to the loss, by distance."""
     try:
@@ -78,4 +84,9 @@ def numbers() -> dict[str, str]:
         fit_long=lambda: f"{fitted_to(LONG):,}",
         fit_recall=lambda: recall(HERE),
         fit_far_recall=lambda: recall(FAR),
+        long_adds=lambda: trained("gain", HERE),
+        long_far=lambda: trained("gain", FAR),
+        long_far_loss=lambda: changed("loss", *reversed(TRAINED), FAR),
+        long_recall=lambda: trained("recall", HERE),
+        long_far_recall=lambda: trained("recall", FAR),
     )
