@@ -14,11 +14,13 @@ heads, in the first of a ranking alone, or in none. The other heads see a window
 tokens, so the last of these models has a state that never grows. In the run named `adjacent` the
 first tokens count as next to the window, so that no distance is longer than in training. In those
 named `states` each head also keeps a state of the tokens between, whose features are fitted first;
-in `states-adjacent` it reads q and k without rotary positions.
+in `states-adjacent` it reads q and k without rotary positions. In `states-fading` it also decays: a
+token's weight halves every 1,024 tokens.
 """
 
 from __future__ import annotations
 
+from math import log
 from typing import Any
 
 import torch
@@ -56,6 +58,7 @@ LLAMA: dict[str, Any] = {
     "piece": 256,
 }
 STATES = {"kind": "window-state", "feature_map": "hedgehog"}
+UNROTATED: dict[str, Any] = {**STATES, "adjacent": True, "rotary": False}
 # Heads with softmax, how far they read, and options of the others. Without softmax a token's time
 # does not grow.
 LLAMAS: dict[str, tuple[int | None, int, dict[str, Any]]] = {
@@ -64,7 +67,8 @@ LLAMAS: dict[str, tuple[int | None, int, dict[str, Any]]] = {
     "confined-adjacent": (0, 32768, {"adjacent": True}),
     "24-heads": (24, 16384, {}),
     "states": (0, 32768, STATES),
-    "states-adjacent": (0, 32768, {**STATES, "adjacent": True, "rotary": False}),
+    "states-adjacent": (0, 32768, UNROTATED),
+    "states-fading": (0, 32768, {**UNROTATED, "log_decay": [-log(2) / 1024] * 9}),
 }
 FIT = {
     **{name: distilled_runs.BASE[name] for name in ("seed", "texts", "feature_rate")},
@@ -96,6 +100,8 @@ def runs(kind: str, smoke: bool) -> list[Run]:
             few = min(heads, 3) if smoke and heads else heads  # of the eight of a tiny model
             attention = {**LLAMA["attention"], **options}
             config = {**LLAMA, "softmax_heads": few, "reach": reach, "attention": attention}
+            if smoke and "log_decay" in attention:
+                attention["log_decay"] = attention["log_decay"][:4]  # a tiny model has four heads
             if "feature_map" in attention:
                 config["fit"] = {**FIT, **FIT_SMOKE} if smoke else FIT
             plan.append(Run("whole_novels", f"smollm2-{name}", {**config, **tried}, 720))

@@ -15,6 +15,7 @@ READERS = {
     "confined-adjacent": "none, adjacent",
     "states": "none, states",
     "states-adjacent": "none, states, adjacent",
+    "states-fading": "the same, fading",
 }
 
 
