@@ -192,7 +192,7 @@ VERDICTS: dict[str, Holds] = {
             )
         ]
     ),
-    "Two processes are faster than one, on a computer of two cores": lambda: every(
+    "Two processes are faster than one that runs the same program": lambda: every(
         ranks.speedup(attention, 2, place) > 1 for attention in BOTH for place in (0, -1)
     ),
 }

@@ -48,9 +48,9 @@ VERDICTS = {
     "relu picks better than elu + 1 and ends": lambda: relu_behind() > 0,
     "behind it. That is about the spread of seeds": lambda: relu_behind() < 2 * seed_gap(),
     "At this learning rate it ends behind elu + 1, in three reruns by": lambda: (
-        final_loss("taylor") > final_loss("linear") and gap("nothing changed").of() == "3 of 3"
+        final_loss("taylor") > final_loss("linear") and gap("Taylor 2").of() == "3 of 3"
     ),
-    "at twice the rate the sign is open": lambda: is_undecided(gap("twice the learning rate")),
+    "at twice the rate the sign is open": lambda: is_undecided(gap("Taylor 2", "twice the rate")),
     "With the normaliser identity ends at {glue:text}`identity_with`, above": lambda: (
         normaliser_costs(have("variants"))[0] > 0
         and final_loss("identity") > final_loss("identity", "without")

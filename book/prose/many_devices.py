@@ -51,9 +51,6 @@ VERDICTS = {
     "They hide there only if the arithmetic reaches less than": lambda: (
         sent_seconds("ring", NETWORK) > arithmetic_seconds() > sent_seconds("heads", NETWORK)
     ),
-    "Over a network they take {glue:text}`ring_network_over` the least time": lambda: (
-        sent_seconds("ring", NETWORK) > 1.5 * arithmetic_seconds()
-    ),
     "with the ring; four are slower": lambda: every(
         scaling.speedup(attention, 4, 0) < 1 < scaling.speedup(attention, 2, 0)
         for attention in ("linear", "softmax")
@@ -61,8 +58,8 @@ VERDICTS = {
     "Four ranks of a ring share less": lambda: (
         scaling.speedup("linear", 4) <= 2 < scaling.speedup("softmax", 4)
     ),
-    "takes half as long as one process with them": lambda: every(
-        0.45 < scaling.seconds("plain", length)[1] / scaling.seconds("linear", length)[1] < 0.55
+    "Two processes are no faster than the package alone on one": lambda: every(
+        scaling.seconds("plain", length)[1] < scaling.seconds("linear", length)[2]
         for length in scaling.lengths("linear")
     ),
     "where only the queries are computed meanwhile": lambda: (

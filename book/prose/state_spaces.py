@@ -22,7 +22,7 @@ VERDICTS = {
     "Selective copying separates S6 from S4 and S4D": lambda: every(
         is_above(tasks.lead(SELECTIVE, "s6", other)) for other in ("s4", "s4d")
     ),
-    "Neither had solved the task when it stopped": lambda: every(
+    "updates, and neither had solved it. The tasks": lambda: every(
         selected(name).high < 0.995 for name in ("s4", "s4d")
     ),
     "and the delta rule ({glue:text}`selective_delta`) have the highest means": lambda: (

@@ -16,7 +16,7 @@ from lsa.cost import Cost, least_bytes, mode_cost, training_cost
 from ...explorable import palette
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.axes import LENGTH, PASSES, TIME, TIME_A_TOKEN
-from ..lib.format import counted, duration, in_words, percent, size, times, times_between
+from ..lib.format import counted, in_words, percent, size, times, times_between
 from ..lib.records import Record, Row, have, need, provenance, row, rows
 from ..lib.tables import Missing
 
@@ -219,7 +219,6 @@ def numbers() -> dict[str, str]:
         attention_longest_both=lambda: times(attention_behind(longest("attention"))),
         same_forward=lambda: same_program("forward"),
         same_both=lambda: same_program("forward+backward"),
-        chunked_two_threads=lambda: duration(seconds(narrowest(), "chunked", 8192, "forward")),
         memory_softmax=lambda: memory("softmax"),
         memory_linear=lambda: memory("chunked"),
         fewest_repeats=lambda: counted(min(one["repeats"] for one in rows(narrowest()))),

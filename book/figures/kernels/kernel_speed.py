@@ -9,6 +9,7 @@ from lsa.cost import PEAKS, design_cost, least_bytes
 
 from ...explorable.figure import Axis, Choice, Explorable, Filter, Series, Toggle
 from ..lib.axes import PASSES
+from ..lib.format import times
 from ..lib.records import Row, have, provenance, rows
 from ..lib.tables import Missing
 from .published import LARGE, PUBLISHED
@@ -38,6 +39,20 @@ def share_of_stored_states(B: int, T: int, H: int, d: int, ms: float, gradients:
     return published_share(B, T, H, d, ms, gradients) / (100 * least / moved)
 
 
+def share_of_halved_states(B: int, T: int, H: int, d: int, ms: float) -> float:
+    """The same of Helion's program with gradients; its bytes are `halved_states`."""
+    least = least_bytes(1, d, d, training=True)
+    return published_share(B, T, H, d, ms, True) / (100 * least / halved_states(d))
+
+
+def halved_states(d: int, C: int = 64) -> float:
+    """Bytes a token and head of Helion's program, forward and back, counted from its source.
+
+    It stores every chunk's state once, and its gradient, both in 16 bits.
+    """
+    return 36 * d + 12 * d * d / C
+
+
 def shares_of_stored_states(library: str, direction: str, least_tokens: int = 0) -> list[float]:
     """`share_of_stored_states` of published times with at least so many tokens of all heads."""
     column = COLUMNS[library, direction]
@@ -51,6 +66,13 @@ def shares_of_stored_states(library: str, direction: str, least_tokens: int = 0)
 def fla_shares() -> list[float]:
     """`shares_of_stored_states` of fla, in both passes."""
     return [one for direction in PASSES for one in shares_of_stored_states("fla", direction)]
+
+
+def helion_shares() -> list[float]:
+    """`share_of_halved_states` of the large published shapes."""
+    column = COLUMNS["Helion", "forward+backward"]
+    return [share_of_halved_states(*row[:4], row[column]) for row in PUBLISHED
+            if prod(row[:3]) >= LARGE]  # fmt: skip
 
 
 def _ends(shares: list[float]) -> str:
@@ -68,6 +90,9 @@ def numbers() -> dict[str, str]:
         "published_high": f"{max(both):.0f}%",
         "large_forward": _ends(shares_of_stored_states("fla", "forward", LARGE)),
         "large_both": _ends(shares_of_stored_states("fla", "forward+backward", LARGE)),
+        "helion_forward": _ends(shares_of_stored_states("Helion", "forward", LARGE)),
+        "helion_both": _ends(helion_shares()),
+        "halved_both": times(halved_states(128) / least_bytes(1, 128, 128, training=True)),
     }
 
 

@@ -143,7 +143,6 @@ def numbers() -> dict[str, str]:
         "ring_arithmetic": duration(arithmetic_seconds()),
         "ring_last_rank": duration(last_rank_seconds()),
         "ring_hides_below": f"{arithmetic_seconds() / sent_seconds('ring', NETWORK):.0%}",
-        "ring_network_over": f"{sent_seconds('ring', NETWORK) / arithmetic_seconds():.1f} times",
         "ring_nvlink": duration(sent_seconds("ring", NVLINK)),
         "ring_network": duration(sent_seconds("ring", NETWORK)),
         "heads_network": duration(sent_seconds("heads", NETWORK)),

@@ -94,7 +94,7 @@ def figure(id: str = "rank-speed") -> Explorable | Missing:
     return Explorable(
         id=id,
         caption=(
-            "**Two processes are faster than one, on a computer of two cores.** Speed of attention "
+            "**Two processes are faster than one that runs the same program.** Speed of attention "
             "with two heads, forward and backward, against one that runs the same program. Each "
             "has one thread. "
             f"Dashed: speed in proportion to the processes. Tokens in all: {totals}."

@@ -114,6 +114,7 @@ def numbers() -> dict[str, str]:
         },
         part_narrow_lead=lambda: lead("silu-normed", "linear-normed", heads=4).spread(0),
         part_elu_pairs=lambda: agreeing("elu-normed", "linear-normed"),
+        part_lowered_pairs=lambda: agreeing("lowered-silu-normed", "raised-silu-normed"),
         part_tanh_normed=lambda: with_range(share("tanh-normed")),
         **{
             f"part_{gate}_lead": lambda gate=gate: lead(f"{gate}-silu", gate).spread(0)

@@ -11,7 +11,7 @@ from ..lib.records import have
 from ..linear_self_attention import variants
 from ..relatives import layer_speed
 from ..sequence_transformations import rnn_orders
-from ..three_modes.chunk_sizes import best
+from ..three_modes.chunk_sizes import fastest
 from ..trained_model import distances
 from ..trained_model.measured import measured
 from ..trained_model.remove_exponential import (
@@ -54,7 +54,7 @@ def same_time_gain(other: str = "softmax") -> Pairs:
 
 def best_chunk() -> int:
     """The fastest of the tried chunk sizes, with one head. Raises NotMeasuredError."""
-    return best(mode_speed.narrowest(), LONG, "forward+backward")[0]
+    return fastest(mode_speed.narrowest(), LONG, "forward+backward")["chunk_size"]
 
 
 def attention_is_slower() -> float:

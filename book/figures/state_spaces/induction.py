@@ -69,10 +69,11 @@ def _caption(layers: dict[str, list[Record]]) -> str:
     longest = ", ".join(f"{few[length]} of {length:,} tokens" for length in sorted(few))
     named = f": {listed(still)}" if still else ""
     return (
-        f"**Trained at {TRAINED_AT} tokens, most layers fail at longer texts.** At {LONGER:,} "
-        f"tokens {counted(len(still))} of {counted(len(others()))} layers answer nine in ten with "
-        f"every seed{named}. Softmax is tested up to this length. A run's test ends once most of "
-        f"its answers are wrong, and a line ends with its first run. Texts asked: {longest}. "
+        f"**After at most {most_updates()} updates at {TRAINED_AT} tokens, most layers fail at "
+        f"longer texts.** At {LONGER:,} tokens {counted(len(still))} of {counted(len(others()))} "
+        f"layers answer nine in ten with every seed{named}. Softmax is tested up to this length. "
+        f"A run's test ends once most of its answers are wrong, and a line ends with its first "
+        f"run. Texts asked: {longest}. "
         f"{bars(seeds_of(layers))} {rates_in_words(TASK)}"
     )
 

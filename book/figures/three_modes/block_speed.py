@@ -54,6 +54,25 @@ def ratio_to_softmax(scale: str, length: int) -> float:
     return seconds(scale, "softmax", length) / seconds(scale, "chunked", length)
 
 
+def over_none() -> list[float]:
+    """Time of the small block in chunked mode over that without attention, by length."""
+    return [
+        seconds("124M", "chunked", length) / seconds("124M", "none", length)
+        for length in lengths("124M", "chunked", "none")
+    ]
+
+
+def softmax_speed(length: int) -> float:
+    """Operations a second of softmax in the small block, over those of a large product.
+
+    Softmax: its update less that without attention. Raises NotMeasuredError.
+    """
+    run = of_config(have("block_speed"), scale="124M")
+    flops = 6 * length**2 * SCALES["124M"]["d_model"]  # causal, forward and back
+    took = seconds("124M", "softmax", length) - seconds("124M", "none", length)
+    return flops / took / run["tables"]["limits"]["matmul"][0]
+
+
 def overtakes(scale: str, fast: str, slow: str) -> int | None:
     """`stays_ahead` of two modes."""
     run = of_config(have("block_speed"), scale=scale)
@@ -85,9 +104,6 @@ def numbers() -> dict[str, str]:
         run = of_config(have("block_speed"), scale="1.5B")
         return least_seconds(run, "softmax", longest()) / least_seconds(run, "chunked", longest())
 
-    def operations() -> float:
-        return longest() / (longest() + equal["1.5B"])
-
     def over_attention() -> int:
         length = overtakes("1.5B", "chunked", "attention")
         return need(length, "block_speed: at no length measured")
@@ -99,12 +115,10 @@ def numbers() -> dict[str, str]:
         block_longest=lambda: faster("1.5B", longest()),
         block_length=lambda: f"{longest():,}",
         block_small=lambda: faster("124M", longest()),
-        block_none=lambda: times_between(
-            point("124M", "chunked", 4096), point("124M", "none", 4096)
-        ),
+        block_none_least=lambda: times(min(over_none())),
+        block_none_most=lambda: times(max(over_none())),
         block_counted=lambda: times(by_operations()),
-        block_operations=lambda: percent(operations()),
-        block_attention=lambda: percent(1 - 1 / ratio_to_softmax("1.5B", longest())),
+        block_softmax_speed=lambda: percent(softmax_speed(longest())),
         block_recurrent=lambda: times(
             max(
                 point(scale, "recurrent", n)["seconds"] / point(scale, "chunked", n)["seconds"]

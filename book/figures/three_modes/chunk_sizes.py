@@ -6,10 +6,20 @@ from lsa.attention.compiled import CHUNK_SIZE
 from lsa.cost import PEAKS, best_chunk_size
 
 from ...explorable.figure import Axis, Explorable, Filter, Series
-from ..index.mode_speed import cost, limits, seconds
+from ..index.mode_speed import cost, least_seconds, limits, narrowest, seconds
 from ..lib.axes import PASSES, TIME
-from ..lib.format import in_words, listed, percent, times
-from ..lib.records import NotMeasuredError, Record, device_name, have, need, provenance, row, rows
+from ..lib.format import duration, in_words, listed, times
+from ..lib.records import (
+    NotMeasuredError,
+    Record,
+    Row,
+    device_name,
+    have,
+    need,
+    provenance,
+    row,
+    rows,
+)
 from ..lib.tables import Marked, Missing, Table
 
 LENGTHS = (4096, 16384)  # tokens that the chapter mentions
@@ -62,39 +72,36 @@ def predicted_lines(run: Record, length: int, direction: str) -> list[Series]:
     ]
 
 
-def best(run: Record, length: int, direction: str) -> tuple[int, int | None]:
-    """The fastest chunk size measured, and the one predicted, if there is a prediction.
-
-    Raises NotMeasuredError if no chunk sizes were measured.
-    """
+def fastest(run: Record, length: int, direction: str) -> Row:
+    """The row of the fastest chunk size. Raises NotMeasuredError."""
     points = rows(run, "chunks", length=length, **{"pass": direction})
     need(points, f"{run['name']}: no chunk sizes measured at {length}")
-    fastest = min(points, key=lambda row: row["seconds"])["chunk_size"]
-    if not limits(run):
-        return fastest, None
-    seconds = {
-        row["chunk_size"]: predicted(run, length, direction, row["chunk_size"])["predicted, both"]
-        for row in points
-    }
-    return fastest, min(seconds, key=seconds.get)
-
-
-def behind(run: Record, length: int, direction: str) -> float:
-    """How much longer the predicted chunks take than the fastest. Raises NotMeasuredError."""
-    found = best(run, length, direction)
-    fastest, chosen = (
-        row(run, "chunks", length=length, chunk_size=size, **{"pass": direction})["seconds"]
-        for size in found
-    )
-    return chosen / fastest - 1
+    return min(points, key=lambda one: one["seconds"])
 
 
 def level(run: Record, length: int, direction: str) -> set[int]:
     """Chunk sizes whose quartiles overlap those of the fastest. Raises NotMeasuredError."""
-    fastest, _ = best(run, length, direction)
+    high = fastest(run, length, direction)["high"]
     points = rows(run, "chunks", length=length, **{"pass": direction})
-    (high,) = (one["high"] for one in points if one["chunk_size"] == fastest)
     return {one["chunk_size"] for one in points if one["low"] <= high}
+
+
+def swept(length: int) -> float:
+    """Chunked mode's forward time in the run's sweep over chunk sizes, over its bound.
+
+    Raises NotMeasuredError.
+    """
+    run = narrowest()
+    least = need(least_seconds(run, "chunked", length, "forward"), "mode_speed: no limits")
+    of_chunks = {"length": length, "chunk_size": CHUNK_SIZE, "pass": "forward"}
+    return row(run, "chunks", **of_chunks)["seconds"] / least
+
+
+def a_token() -> list[float]:
+    """Seconds of a token in recurrent mode, from 1,024 tokens on. Raises NotMeasuredError."""
+    points = rows(narrowest(), mode="recurrent", **{"pass": "forward"})
+    found = [one["seconds"] / one["length"] for one in points if one["length"] >= 1024]
+    return need(found, "mode_speed: no recurrent mode")
 
 
 def numbers() -> dict[str, str]:
@@ -117,9 +124,11 @@ def numbers() -> dict[str, str]:
     cases = [(length, of) for length in LENGTHS for of in PASSES]
     return in_words(
         chunk_level=lambda: sizes(set.intersection(*(level(run(), *case) for case in cases))),
-        chunk_bills=lambda: sizes({best(run(), *case)[1] for case in cases}),
         chunk_elsewhere=lambda: times(max(elsewhere(*case) for case in cases)),
-        chunk_bills_behind=lambda: percent(max(behind(run(), *case) for case in cases)),
+        swept_4096=lambda: times(swept(LENGTHS[0])),
+        swept_16384=lambda: times(swept(LENGTHS[1])),
+        token_least=lambda: duration(min(a_token())),
+        token_most=lambda: duration(max(a_token())),
     )
 
 

@@ -92,7 +92,6 @@ def numbers() -> dict[str, str]:
         core_both_64=lambda: times_between(
             *(point(name, 64, "forward+backward") for name in ("compiled", "softmax"))
         ),
-        chunked_one_thread=lambda: duration(point("compiled", 8192)["seconds"]),
         core_tick=lambda: duration(token_seconds()),
         core_chunk=lambda: CHUNK_SIZE,
         core_wider=lambda: times_between(step("avx2", "chunked"), step("avx512", "chunked")),

@@ -168,7 +168,7 @@ def table() -> Table | Missing:
         return Missing(EXPERIMENT)
     cells = []
     for (parameters, *computes, softmax), (_, less, linear) in zip(*both, strict=True):
-        apart = compare([b - a for a, b in zip(softmax, linear, strict=True)])
+        apart = compare([a - b for a, b in zip(softmax, linear, strict=True)])
         cells.append([
             f"{parameters:,}",
             *(f"{compute / TERA:.3g}" for compute in (*computes, less)),
@@ -177,7 +177,7 @@ def table() -> Table | Missing:
         ])  # fmt: skip
     titles = [
         "parameters", "TFLOP, softmax", "TFLOP, linear", "softmax ends at", "linear ends at",
-        "linear is behind by",
+        "linear's lead",
     ]  # fmt: skip
     return Table(titles, cells, align="r" * len(titles))
 

@@ -96,33 +96,25 @@ def state(arm: Arm) -> int:
 
 
 class Attention(NamedTuple):
-    """Effective tokens of an arm's far-sighted heads, and those of uniform attention.
+    """Effective tokens of an arm's far-sighted heads after training.
 
     tokens: geometric mean over layers, heads and seeds. sharpest: of the head with the fewest.
-    moved: share of the weights that is elsewhere than for equal scores; the mean.
     """
 
     tokens: float
     sharpest: float
-    alike: float
-    moved: float
 
 
-def attention(arm: Arm, when: str) -> Attention:
-    """The attention at the "start" or at the "end". Raises NotMeasuredError."""
+def attention(arm: Arm) -> Attention:
+    """The attention at the end. Raises NotMeasuredError."""
     heads = []
     for run in _of(arm):
         config = run["config"]
-        update = {"start": 0, "end": config["updates"]}[when]
         fades = sum(slope < 0 for slope in config["attention_options"].get("log_decay", ()))
-        heads += [one for one in rows(run, "attended", update=update) if one["head"] >= fades]
-    need(heads, f"{EXPERIMENT}: no weights of {arm.weights} at the {when}")
-    return Attention(
-        exp(fmean(log(one["effective"]) for one in heads)),
-        min(one["effective"] for one in heads),
-        exp(fmean(log(one["alike"]) for one in heads)),
-        fmean(one["moved"] for one in heads),
-    )
+        found = rows(run, "attended", update=config["updates"])
+        heads += [one["effective"] for one in found if one["head"] >= fades]
+    need(heads, f"{EXPERIMENT}: no weights of {arm.weights} at the end")
+    return Attention(exp(fmean(map(log, heads))), min(heads))
 
 
 def _series(by_arm: dict[Arm, list[Record]]) -> list[Series]:

