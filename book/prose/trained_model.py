@@ -225,18 +225,9 @@ VERDICTS = {
     "With states the gain is {glue:text}`taught_adds` nats higher after this": lambda: every(
         is_above(whole_model.brings(tokens, "gain")) for tokens in whole_model.marks()
     ),
-    "nats, of which {glue:text}`taught_untrained_recall` were recall": lambda: (
-        is_above(whole_model.untrained()["recall"])
-        and whole_model.untrained()["unseen"].mean > whole_model.untrained()["recall"].mean
-        and abs(whole_model.untrained()["gain"].mean - whole_model.brings(0, "gain").mean) < 0.01
-    ),
-    "On the tokens that come once, the loss is": lambda: every(
-        whole_model.rise(arm, whole_model.marks()[-1]).mean < 0.1 for arm in ("state", "window")
-    ),
     "With 4,096 tokens between, states change the gain by": lambda: (
         is_below(far_adds("gain", 4096)) and is_above(far_adds("gain", 1024))
     ),
-    "the gain with states rose by": lambda: is_above(whole_model.changed("state")),
     "There the cause is the length of the texts that they were fitted to": lambda: (
         is_above(far_states.adds("loss", (far_states.SHORT, far_states.ROTARY), FAR))
         and is_below(longer(far_states.ROTARY))

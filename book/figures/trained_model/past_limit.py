@@ -74,4 +74,5 @@ def numbers() -> dict[str, str]:
         past_softmax=lambda: cost("softmax", limit() + 1),
         past_confined=lambda: cost("confined", limit() + 1),
         past_adjacent=lambda: cost("confined-adjacent", limit() + 1),
+        past_states=lambda: cost("states-adjacent", limit() + 1),
     )

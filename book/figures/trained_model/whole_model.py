@@ -78,55 +78,10 @@ def brings(tokens: int, column: str, text: str = "passages", distance: int = HER
     return mean_of([state[each] - window[each] for each in state])
 
 
-def untrained() -> dict[str, Mean]:
-    """Before the training, what states add, text by text, to the gain and to its two parts.
-
-    `recall`: the loss that a copy takes off the passage. `unseen`: how much lower the passage's
-    loss is without a copy. Raises NotMeasuredError.
-    """
-
-    def column(arm: str, column: str, text: str = "passages") -> dict[int, float]:
-        return by_text(arm, 0, column, text, run="softmax-0-untrained")
-
-    def recall(arm: str) -> dict[int, float]:
-        alone, copied = column(arm, "second", "unseen"), column(arm, "second")
-        return {text: alone[text] - copied[text] for text in copied}
-
-    def added(state: dict[int, float], window: dict[int, float]) -> Mean:
-        return mean_of([state[text] - window[text] for text in state])
-
-    alone = (column(arm, "second", "unseen") for arm in ("window", "state"))
-    return {
-        "gain": added(column("state", "gain"), column("window", "gain")),
-        "recall": added(recall("state"), recall("window")),
-        "unseen": added(*alone),
-    }
-
-
 def way(tokens: int) -> float:
     """The gain added by a state, as a share of the teacher's lead over the window."""
     teacher = measured(run_of("none"), "gain").mean
     return brings(tokens, "gain").mean / (teacher - after("window", tokens, "gain").mean)
-
-
-def late(arm: str) -> dict[str, float]:
-    """Change of an arm's gain over the last third, by text. Raises NotMeasuredError."""
-    all_marks = marks()
-    third = [mark for mark in all_marks if 3 * mark == 2 * all_marks[-1]]
-    need(third, f"{EXPERIMENT}: no mark at two thirds of {all_marks[-1]} tokens")
-    before, now = (by_text(arm, tokens, "gain") for tokens in (third[0], all_marks[-1]))
-    return {text: now[text] - before[text] for text in now}
-
-
-def changed(arm: str) -> Mean:
-    """The same: its mean over the texts. Raises NotMeasuredError."""
-    return mean_of([*late(arm).values()])
-
-
-def added_late() -> Mean:
-    """Change of what states add to the gain over the last third. Raises NotMeasuredError."""
-    state, window = (late(arm) for arm in ("state", "window"))
-    return mean_of([state[text] - window[text] for text in state])
 
 
 def memory_in_tokens() -> int:
@@ -188,11 +143,6 @@ def points(share: Mean) -> str:
     return f"{signed(100 * share.mean, 1)} ± {100 * share.half:.1f}"
 
 
-def thousandths(nats: Mean) -> str:
-    """A mean and half of its interval, with three digits."""
-    return f"{nats.mean:.3f} ± {nats.half:.3f}"
-
-
 def table() -> Table | Missing:
     """Both students at the end, measured at several distances."""
     try:
@@ -218,12 +168,8 @@ def numbers() -> dict[str, str]:
         taught_fitted=lambda: f"{stored()['config']['feature_tokens']:,}",
         taught_adds=lambda: brings(marks()[-1], "gain"),
         taught_adds_first=lambda: brings(0, "gain"),
-        taught_untrained_recall=lambda: thousandths(untrained()["recall"]),
-        taught_untrained_unseen=lambda: thousandths(untrained()["unseen"]),
         taught_way=lambda: percent(way(marks()[-1])),
         taught_far=lambda: brings(marks()[-1], "gain", distance=FAR),
-        taught_last_third=lambda: changed("state"),
-        taught_adds_third=added_late,
         taught_memory=lambda: counted(memory_in_tokens()),
         taught_more_right=lambda: points(brings(marks()[-1], "right")),
         taught_teacher_right=lambda: percent(measured(run_of("none"), "right").mean),
@@ -231,5 +177,4 @@ def numbers() -> dict[str, str]:
             f"taught_{arm}_right": lambda arm=arm: percent(after(arm, marks()[-1], "right").mean)
             for arm in ARM.values()
         },
-        **{f"taught_{arm}_rise": lambda arm=arm: rise(arm, marks()[-1]) for arm in ARM.values()},
     )

@@ -222,12 +222,10 @@ def numbers() -> dict[str, str]:
     return in_words(
         race_rate=lambda: f"{config()['learning_rate']:g}",
         race_warmup=lambda: config()["warmup_updates"],
-        trained_twice=lambda: counted(len(trained_twice())),
-        trained_twice_apart=lambda: f"{max(trained_twice()):.3f}",
         far_same=lambda: counted(len(far_head_on_one_processor())),
         far_same_costs=lambda: apart(far_head_on_one_processor().values()),
         window_times=lambda: f"{min(window_times()):.1f} to {max(window_times()):.1f}×",
-        scaling_again_apart=lambda: f"{max(map(abs, trained_again())):.3f}",
+        made_twice_apart=lambda: f"{max(map(abs, [*trained_again(), *trained_twice()])):.3f}",
         two_bytes=lambda: f"{end(CONVOLUTION, LONG_RUNS):.3f}",
         **{f"two_bytes_after_{n}": lambda n=n: lead_after(n).spread(2) for n in (512, 2048)},
         near_1024=lambda: f"{end(NEAR, LONG_RUNS):.3f}",

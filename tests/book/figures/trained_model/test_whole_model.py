@@ -39,8 +39,6 @@ def test_students_are_compared_text_by_text(stored):
     assert whole_model.rise("state", 9).mean == pytest.approx(0.1)
     assert whole_model.rise("state", 9).error == pytest.approx(0)  # texts differ by one nat
     assert whole_model.way(0) == pytest.approx(0.3 / (2.5 + 0.5))
-    with pytest.raises(NotMeasuredError):
-        whole_model.changed("state")
     assert whole_model.after("state", 9, "gain", "lists").mean == 0.5
     with pytest.raises(NotMeasuredError):
         whole_model.brings(9, "gain", "lists")
@@ -48,17 +46,3 @@ def test_students_are_compared_text_by_text(stored):
 
 def test_the_table_leaves_out_what_one_student_was_not_asked(stored):
     assert [row[0] for row in whole_model.table().cells] == ["passage, 256"]
-
-
-def test_what_states_add_is_recall_and_help_without_a_copy(monkeypatch):
-    rows = [
-        ("state", 0, "passages", 256, 0, 0.5, 3.0),
-        ("window", 0, "passages", 256, 0, 0.1, 3.6),
-        ("state", 0, "unseen", 256, 0, 0.3, 3.2),
-        ("window", 0, "unseen", 256, 0, 0.1, 3.7),
-    ]
-    table = columns("arm tokens kind distance text gain second", rows)
-    run = {"name": "softmax-0-untrained", "path": "here", "tables": {"measured": table}}
-    monkeypatch.setattr(whole_model, "learned", lambda experiment: [run])
-    added = {name: one.mean for name, one in whole_model.untrained().items()}
-    assert added == pytest.approx({"gain": 0.4, "recall": 0.1, "unseen": 0.5})
