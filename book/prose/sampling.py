@@ -37,7 +37,7 @@ VERDICTS = {
         0.75 < rise(position) / position / (rise(longest()) / longest()) < 1.35
         for position in (4096, 8192)
     ),
-    "That of the nano model does not": lambda: (
+    "The time of the nano model does not rise so": lambda: (
         bytes_rise(SHORT) > 2
         and seconds("softmax", SHORT, "nano") < 1.2 * seconds("softmax", 1, "nano")
     ),

@@ -131,6 +131,28 @@ def spread(attention: str, scale: str = "124M") -> float:
     return max(seconds) / min(seconds) - 1
 
 
+def read(attention: str, position: int) -> float:
+    """Bytes of weights and state, in float32, that a token of the 124M run moves, by count.
+
+    Raises NotMeasuredError.
+    """
+    vocabulary = of_config(have("sampling_speed"), scale="124M")["config"]["vocab_size"]
+    shape = gpt_config("124M", attention=attention, vocab_size=vocabulary)
+    return tick_cost(shape, position, itemsize=4).bytes
+
+
+def rates() -> tuple[float, float]:
+    """Bytes a second of the first token with a cache, and of what the last reads in addition.
+
+    Raises NotMeasuredError.
+    """
+    bytes_, seconds_ = (
+        [of("softmax", position) for position in (1, longest())] for of in (read, seconds)
+    )
+    more = (bytes_[1] - bytes_[0]) / (seconds_[1] - seconds_[0])
+    return bytes_[0] / seconds_[0], more
+
+
 def bytes_rise(position: int) -> float:
     """Counted bytes that a token at a position reads with nano's KV cache, over the first's."""
     config = gpt_config("nano", attention="softmax", vocab_size=256)
@@ -174,6 +196,9 @@ def numbers() -> dict[str, str]:
         nano_outweighs=lambda: f"{6 * gpt_config('nano').d_model:,}",
         nano_ratio=lambda: ratio("nano"),
         nano_bytes=lambda: times(bytes_rise(SHORT)),
+        weights_rate=lambda: f"{rates()[0] / 1e9:.0f} GB/s",
+        cache_rate=lambda: f"{rates()[1] / 1e9:.0f}",
+        counted_ratio=lambda: times(read("softmax", longest()) / read("linear", longest())),
         nano_time=lambda: times_between(*(tick("softmax", at, "nano") for at in (SHORT, 1))),
         state_gain=lambda: gain("linear"),
         cache_gain=lambda: gain("softmax"),
