@@ -302,9 +302,16 @@ def gpt2_state_dict(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
     Hugging Face stores projections [in, out]; nanoGPT and torch.nn.Linear store [out, in]. The
     names of a model that was compiled, or trained by DistributedDataParallel, are accepted. Raises
-    ValueError for what is no tensor, and for a projection of another shape.
+    ValueError for what is no tensor, a projection of another shape, and an untied output layer.
     """
     instance("weights", weights, Mapping)
+    heads, tables = (
+        [weight for name, weight in weights.items() if name.endswith(end)]
+        for end in ("lm_head.weight", "wte.weight")
+    )
+    for head, embedding in zip(heads, tables, strict=False):
+        if head is not embedding and not (head.is_meta or torch.equal(head, embedding)):
+            raise ValueError("lm_head.weight: expected wte.weight, got other weights")
     renamed = {
         WRAPPED.sub("", name): weight
         for name, weight in weights.items()

@@ -25,6 +25,9 @@ def test_agrees_with_hugging_face():
     tokens = torch.randint(101, (3, 64))
     with torch.no_grad():
         torch.testing.assert_close(ours(tokens), theirs(tokens).logits, rtol=1e-5, atol=1e-5)
+    untied = theirs.state_dict() | {"lm_head.weight": torch.zeros(101, 48)}
+    with pytest.raises(ValueError, match=r"lm_head.weight: expected wte.weight, got other weights"):
+        gpt2_state_dict(untied)
 
 
 @pytest.mark.parametrize(

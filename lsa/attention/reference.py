@@ -185,7 +185,7 @@ def _chunked_with_decay(
     """Chunked mode with decay: the same four steps; the running sum becomes a recurrence."""
     T = q.shape[2]
     if T == 0:
-        return q @ S, S, z
+        return q @ S, S.clone(), z.clone()  # the caller's state stays the caller's
     whole = T // C * C
     if whole < T:
         # A tail of zeros would decay the state, so the tail is a shorter chunk of its own.

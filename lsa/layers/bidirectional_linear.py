@@ -7,7 +7,7 @@ from torch import Tensor
 from ..attention.api import check_qkv
 from ..attention.call import EPS, accumulator_dtype, without_autocast
 from ..attention.feature_maps import FEATURE_MAPS
-from ..checks import one_of
+from ..checks import finite, one_of
 from .multihead import MultiHead
 
 
@@ -19,9 +19,10 @@ def bidirectional_linear_attention(q: Tensor, k: Tensor, v: Tensor, *, eps: floa
 
     q, k: features [B, T, H, K] whose products are not negative. v: [B, T, H, V].
     Returns o [B, T, H, V] in the dtype of v; sums are kept in float32, or in float64 for float64.
-    Raises ValueError for shapes, dtypes or devices that do not fit.
+    Raises ValueError for shapes, dtypes or devices that do not fit, and for a negative eps.
     """
     check_qkv(q, k, v)
+    eps = finite("eps", eps, "a finite number, 0 or more", low=0)
     dtype, narrow = accumulator_dtype(q.dtype), v.dtype
     with without_autocast(q):
         q, k, v = (x.transpose(1, 2).to(dtype) for x in (q, k, v))

@@ -108,8 +108,11 @@ def _check_kind(x: Tensor, layer: Any, error: Exception) -> None:
             raise ValueError(f"x: expected the layer's {kind} {expected[0]}, got {got}") from error
 
 
-def check_batch(state: Any, x: Tensor, error: Exception) -> None:
-    """Raise ValueError if x [B, ...] has another batch than the state. Called after an error."""
+def check_batch(state: Any, x: Tensor, error: Exception | None = None) -> None:
+    """Raise ValueError if x [B, ...] has another batch than the state, unless the state's is one.
+
+    Before the step: some layers would give each text of the state the same new token.
+    """
     if (batch := _batch(state)) not in (None, 1, len(x)):
         raise ValueError(f"x: expected the state's batch {batch}, got {len(x)}") from error
 
@@ -139,11 +142,12 @@ def _checking_machine(machine: Callable) -> Callable:
         def checking(advance: Callable, layout: str) -> Callable[[Any, Tensor], tuple[Any, Tensor]]:
             def through(state: Any, x: Tensor) -> tuple[Any, Tensor]:
                 _check_input(x, layout, d_model)
+                if not torch.compiler.is_compiling():
+                    check_batch(state, x)
                 try:
                     return advance(state, x)
                 except (RuntimeError, ValueError) as error:
                     _check_kind(x, self, error)
-                    check_batch(state, x, error)
                     raise
 
             return through

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -68,8 +69,9 @@ class LinearAttention(MultiHead):
         cu_seqlens: Tensor | None = None,
     ) -> tuple[Tensor, LinearState]:
         """x [B, T, D] and the state before it, to y [B, T, D] and the state after it."""
+        q, k, v = self.qkv(x)
         o, state = linear_attention(
-            *self.qkv(x),
+            *self.widened(q, k, v),
             mode=mode or self.mode,
             chunk_size=self.chunk_size,
             normalize=self.normalize,
@@ -79,26 +81,38 @@ class LinearAttention(MultiHead):
             log_decay=self.log_decay,
             cu_seqlens=cu_seqlens,
         )
-        return self.read(o), state
+        return self.read(o, v.dtype), state
 
-    def read(self, o: Tensor) -> Tensor:
-        """The heads' outputs [..., H, V], projected to [..., D]."""
-        return self.out(F.rms_norm(o, o.shape[-1:], eps=EPS) if self.output_norm else o)
+    def widened(self, *heads: Tensor) -> tuple[Tensor, ...]:
+        """The heads, in float32 if they are float16 and the output norm is on.
+
+        A sum without a denominator grows with the text, and passes float16's largest number.
+        """
+        if self.output_norm:
+            return tuple(x.float() if x.dtype == torch.float16 else x for x in heads)
+        return heads
+
+    def read(self, o: Tensor, dtype: torch.dtype) -> Tensor:
+        """The heads' outputs [..., H, V], projected to [..., D] from the dtype of the heads."""
+        if self.output_norm:
+            o = F.rms_norm(o, o.shape[-1:], eps=EPS).to(dtype)
+        return self.out(o)
 
     def forward(
         self, x: Tensor, cu_seqlens: Tensor | None = None, ranks: Ranks | None = None
     ) -> Tensor:
         if ranks is None:
             return self.attend(x, None, cu_seqlens=cu_seqlens)[0]
-        k, v = self.some(x, 1, 3)
+        k, v = self.widened(*(some := self.some(x, 1, 3)))
         log_decay = self.log_decay
         if cu_seqlens is not None:
             log_decay = attention.resets(document_starts(cu_seqlens, x, part=True), k, log_decay)
         shared = {"feature_map": self.feature_map, "log_decay": log_decay}
         exchange = attention.start(k, v, ranks=ranks, **shared)
-        (q,) = self.some(x, 0, 1)  # computed while states are exchanged
+        (q,) = self.widened(*self.some(x, 0, 1))  # computed while states are exchanged
         options = {"mode": self.mode, "chunk_size": self.chunk_size, "normalize": self.normalize}
-        return self.read(attention.read(q, k, v, exchange.before(), **shared, **options))
+        o = attention.read(q, k, v, exchange.before(), **shared, **options)
+        return self.read(o, some[1].dtype)
 
     def machine(self) -> StateMachine:
         """One token a tick: [B, D] to [B, D]. The state holds K V + K numbers a head, always."""

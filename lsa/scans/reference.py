@@ -84,4 +84,4 @@ def scan(
     if initial_state is not None:
         # The initial state is one more term of the first token.
         b = torch.cat((b[:, :1] + a[:, :1] * initial_state.unsqueeze(1), b[:, 1:]), dim=1)
-    return SCANS[mode](a, b)
+    return SCANS[mode](a, b) if b.shape[1] > 1 else b.clone()

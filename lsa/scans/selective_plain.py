@@ -82,7 +82,7 @@ def in_chunks(
         states = scan(*_discretise(u_n, delta_n, A, B_n, input_rule), initial_state=h, mode=mode)
         y.append((states @ C_n.unsqueeze(-1)).squeeze(-1))  # [B, C, D]
         h = states[:, -1]
-    return (torch.cat(y, dim=1) if y else torch.zeros_like(u)), h
+    return (torch.cat(y, dim=1), h) if y else (torch.zeros_like(u), h.clone())
 
 
 def gradient(

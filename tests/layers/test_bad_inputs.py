@@ -63,10 +63,12 @@ def test_what_a_machine_does_not_take_is_named(name):
         (machine.step, torch.rand(2, 6), r"x: expected \[B, D\] with D = 8, got \[2, 6\]"),
         (machine.step, torch.rand(D), r"x: expected \[B, D\] with D = 8, got \[8\]"),
         (machine.step, torch.rand(3, D), "x: expected the state's batch 2, got 3"),
+        (machine.step, torch.rand(1, D), "x: expected the state's batch 2, got 1"),
+        (machine.prefill, torch.rand(1, 3, D), "x: expected the state's batch 2, got 1"),
         (machine.prefill, torch.rand(2, 3, 6), pieces),
         (machine.prefill, torch.rand(3, 3, D), "x: expected the state's batch 2, got 3"),
     ):
-        if state != () or len(x) != 3:  # without a state there is no batch to keep
+        if state != () or len(x) == 2:  # without a state there is no batch to keep
             with pytest.raises(ValueError, match=message):
                 call(state, x)
 

@@ -44,6 +44,12 @@ def test_linear_attention_without_a_mask_is_the_double_sum():
     torch.testing.assert_close(bidirectional_linear_attention(q, k, v, eps=0.0), expected)
 
 
+def test_a_denominator_is_never_made_smaller():
+    q = torch.ones(1, 3, 1, 2)
+    with pytest.raises(ValueError, match="eps: expected a finite number, 0 or more, got -1"):
+        bidirectional_linear_attention(q, q, q, eps=-1.0)
+
+
 def test_lower_precision_keeps_its_dtype():
     layer, x = BidirectionalLinearAttention(D, 2).bfloat16(), torch.randn(1, 6, D).bfloat16()
     assert layer(x).dtype == torch.bfloat16

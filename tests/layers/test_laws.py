@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 from lsa import unroll
-from lsa.layers import LAYERS, make_layer
+from lsa.layers import LAYERS, LinearAttention, make_layer
 from lsa.layers.aft import AFTSimple
 from lsa.layers.mamba import S6, Mamba
 from lsa.layers.power import PowerAttention
@@ -271,3 +271,17 @@ def test_a_hundred_thousand_steps_stay_stable(name):
     assert whole.isfinite().all()
     assert late.abs().max() < 3 * early.abs().max()
     assert (found - whole).norm() < allowed * whole.norm()
+
+
+@pytest.mark.parametrize("autocast", [True, False])
+def test_an_output_norm_reads_sums_beyond_float16(autocast):
+    layer = LinearAttention(16, 2, normalize=False, output_norm=True).requires_grad_(False)
+    x = torch.randn(1, 4000, 16) + 8
+    wanted = layer(x)
+    if autocast:
+        with torch.autocast("cpu", torch.float16):
+            found = layer(x)
+    else:
+        found = layer.half()(x.half())
+    assert found.dtype == torch.float16
+    torch.testing.assert_close(found.float(), wanted, atol=0.02, rtol=0.02)

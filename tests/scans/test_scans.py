@@ -28,6 +28,15 @@ def in_order(a, b, h):
 
 
 @pytest.mark.parametrize("mode", SCANS)
+def test_what_comes_back_is_not_what_was_given(mode):
+    b, h = torch.rand(1, 1, 3), torch.rand(1, 3, 2)
+    scan(torch.rand(1, 1, 3), b, mode=mode).zero_()
+    u, empty = torch.rand(1, 0, 3), torch.rand(1, 0, 2)
+    selective_scan(u, u, -torch.rand(3, 2), empty, empty, initial_state=h)[1].zero_()
+    assert b.all() and h.all()
+
+
+@pytest.mark.parametrize("mode", SCANS)
 @given(T=st.integers(0, 40), B=st.integers(1, 2), seed=st.integers(0, 10**6))
 def test_a_scan_is_the_recurrence(mode, T, B, seed):
     draw = torch.Generator().manual_seed(seed)
