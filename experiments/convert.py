@@ -22,7 +22,7 @@ from .harness.learning.distilling import Distillation
 from .harness.learning.prepared import Split
 from .harness.learning.returning import Tokens, Trained, passages
 from .linearise import ARMS, BASE, LONGER, NEAR, UNROTATED
-from .recipes import RANKED, attention_of, in_turn, ranked_heads, ranking_name
+from .recipes import FADING, RANKED, attention_of, in_turn, ranked_heads, ranking_name
 from .remove_exponential import slopes
 
 # How heads attend that may not look back.
@@ -81,7 +81,7 @@ def convert(
         or rank(llama, text.tokens, splits()["validation"], distance)
         for distance in distances
     )
-    confined = WAYS[way] if keep else {**WAYS[way], "adjacent": True}
+    confined = WAYS[way] if keep else _reading_on(way, llama.config.n_head)
     attention, unfinished = attention_of(confined, ranking[:keep]), out / "unfinished.pt"
     if tokens or way == "window-state":
         config = _lessons(keep, {way: confined}, tokens)
@@ -91,6 +91,12 @@ def convert(
     save_llama(llama, out, attention=attention)
     text.save(out)
     unfinished.unlink(missing_ok=True)
+
+
+def _reading_on(way: str, heads: int) -> dict[str, Any]:
+    """How all heads attend in a model that reads on past its longest texts; see `whole_novels`."""
+    fading = {"log_decay": [FADING] * heads} if way == "window-state" else {}
+    return {**WAYS[way], "adjacent": True, **fading}
 
 
 def _lessons(keep: int, arms: Mapping[str, Mapping[str, Any]], tokens: int) -> dict[str, Any]:

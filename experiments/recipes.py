@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
+from math import log
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from .harness.learning.weights import WEIGHTS, unpack_weights
 
 # A weight halves in about four bytes of distance: log 2 / 0.171875 = 4.03. Exact in bf16.
 NEAR = -0.171875
+FADING = -log(2) / 1024  # of states that read on past a trained model's longest texts
 PAIR = ("softmax", "linear")  # the race's models whose weights are stored, for the first seed
 KEPT = (256, 1024, 4096)  # for further seeds only these contexts; at 16,384 a run takes hours
 # x [B, T, D] to q, k, v.

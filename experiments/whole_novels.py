@@ -20,7 +20,6 @@ token's weight halves every 1,024 tokens.
 
 from __future__ import annotations
 
-from math import log
 from typing import Any
 
 import torch
@@ -36,7 +35,7 @@ from .harness.learning import distilled_runs
 from .harness.learning.distilling import fitted
 from .harness.learning.prepared import Split
 from .harness.learning.returning import LETTERS, Tokens, trained
-from .recipes import attention_of, first_heads, model_of, reading_runs
+from .recipes import FADING, attention_of, first_heads, model_of, reading_runs
 
 REACH = {"softmax": 65536, "linear": 1 << 20}  # no novel is longer than the latter
 BASE = {
@@ -68,7 +67,7 @@ LLAMAS: dict[str, tuple[int | None, int, dict[str, Any]]] = {
     "24-heads": (24, 16384, {}),
     "states": (0, 32768, STATES),
     "states-adjacent": (0, 32768, UNROTATED),
-    "states-fading": (0, 32768, {**UNROTATED, "log_decay": [-log(2) / 1024] * 9}),
+    "states-fading": (0, 32768, {**UNROTATED, "log_decay": [FADING] * 9}),
 }
 FIT = {
     **{name: distilled_runs.BASE[name] for name in ("seed", "texts", "feature_rate")},

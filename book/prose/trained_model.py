@@ -1,5 +1,7 @@
 """Guarded sentences of the chapter on a trained model."""
 
+from itertools import pairwise
+
 from ..figures.lib.records import Record
 from ..figures.trained_model import (
     converted_speed,
@@ -198,6 +200,18 @@ VERDICTS = {
         abs(past_limit.cost("confined-adjacent", first).mean)
         < 0.05 * past_limit.cost("confined", past_limit.limit() + 1).mean
         for first in past_limit.parts("confined-adjacent")
+    ),
+    "and more with each doubling; if the states halve": lambda: every(
+        before.mean < after.mean
+        for costs in [
+            [past_limit.cost("states-adjacent", n) for n in past_limit.parts("states-adjacent")]
+        ]
+        for before, after in pairwise(costs)
+    ),
+    "a token's weight every 1,024 tokens, {glue:text}`past_fading`": lambda: every(
+        past_limit.cost("states-fading", first).mean
+        < 0.2 * past_limit.cost("states-adjacent", first).mean
+        for first in past_limit.parts("states-fading")
     ),
     "24 alone keep the gain, eight alone do not. After 4,096": lambda: (
         keeps_all(first_alone(SOME))

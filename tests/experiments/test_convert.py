@@ -12,6 +12,7 @@ from experiments.harness.core import record
 from experiments.harness.learning import distilled_runs
 from experiments.harness.learning.corpora import load_corpus
 from experiments.harness.learning.distilling import Distillation
+from experiments.recipes import FADING
 from lsa import sample, unroll
 from lsa.llama import Llama, LlamaConfig
 from lsa.llama_files import Text, load_llama, save_llama
@@ -127,6 +128,7 @@ def test_states_learn_their_features_without_being_asked(folder):
     model, before = load_llama(out), load_llama(folder)
     assert any(p.any() for n, p in model.named_parameters() if n.endswith("balance"))
     assert model.attention["all"]["adjacent"] and not model.attention["all"]["rotary"]
+    assert model.attention["all"]["log_decay"] == [FADING] * 4
     assert torch.equal(model.blocks[1].mlp.up_proj.weight, before.blocks[1].mlp.up_proj.weight)
 
 

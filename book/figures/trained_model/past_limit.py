@@ -74,5 +74,6 @@ def numbers() -> dict[str, str]:
         past_softmax=lambda: cost("softmax", limit() + 1),
         past_confined=lambda: cost("confined", limit() + 1),
         past_adjacent=lambda: cost("confined-adjacent", limit() + 1),
+        past_fading=lambda: cost("states-fading", limit() + 1),
         past_states=lambda: cost("states-adjacent", limit() + 1),
     )
