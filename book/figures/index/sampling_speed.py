@@ -146,6 +146,7 @@ def rates() -> tuple[float, float]:
 
     Raises NotMeasuredError.
     """
+    need(longest() > 1, "sampling_speed: no position after the first")
     bytes_, seconds_ = (
         [of("softmax", position) for position in (1, longest())] for of in (read, seconds)
     )
