@@ -305,13 +305,6 @@ def gpt2_state_dict(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     ValueError for what is no tensor, a projection of another shape, and an untied output layer.
     """
     instance("weights", weights, Mapping)
-    heads, tables = (
-        [weight for name, weight in weights.items() if name.endswith(end)]
-        for end in ("lm_head.weight", "wte.weight")
-    )
-    for head, embedding in zip(heads, tables, strict=False):
-        if head is not embedding and not (head.is_meta or torch.equal(head, embedding)):
-            raise ValueError("lm_head.weight: expected wte.weight, got other weights")
     renamed = {
         WRAPPED.sub("", name): weight
         for name, weight in weights.items()
@@ -322,6 +315,12 @@ def gpt2_state_dict(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         tensor(name, weight, "of a state_dict()")
         if name.endswith(projections) and weight.dim() != 2:
             raise ValueError(f"{name}: expected two dimensions, got {[*weight.shape]}")
+    heads = [w for name, w in weights.items() if name.endswith("lm_head.weight")]
+    tables = [w for name, w in weights.items() if name.endswith("wte.weight")]
+    for head, embedding in zip(heads, tables, strict=False):
+        tensor("lm_head.weight", head, "of a state_dict()")
+        if not (head.is_meta or torch.equal(head.to(embedding), embedding)):
+            raise ValueError("lm_head.weight: expected wte.weight, got other weights")
     # Only these projections tell the layouts apart: others may be square.
     first = [w for name, w in renamed.items() if name.endswith(("c_attn.weight", "c_fc.weight"))]
     if any(w.shape[0] > w.shape[1] for w in first):
